@@ -1,7 +1,8 @@
 //! A label that a circuit through an element has after another: nothing that was sent on the first leaves on the second.
 
 use net::{
-    Aal, Carries, End, FramePool, Label, LinkConfig, LinkId, Network, Node, NodeId, NodeIo, RouteOptions, RouteTable,
+    Carries, End, FrameAal, FramePool, Label, LinkConfig, LinkId, Network, Node, NodeId, NodeIo, RouteOptions,
+    RouteTable,
 };
 use sar::SduMeta;
 use std::time::Duration;
@@ -63,7 +64,7 @@ impl World {
                     continue;
                 }
                 let sdu = vec![what; 1 + n * 701 % 9000];
-                let frame = io.pool_mut().copy_in(vc(vci), Aal::Aal5, SduMeta::default(), &sdu).unwrap();
+                let frame = io.pool_mut().copy_in(vc(vci), FrameAal::Aal5, SduMeta::default(), &sdu).unwrap();
                 io.put_frame(0, frame).unwrap();
             }
         });

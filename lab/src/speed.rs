@@ -127,7 +127,7 @@ fn network(cells: u64, link: &LinkConfig, grain: Option<Duration>) -> u64 {
     world.add_switch("s1");
     world.add_link("alpha", "s1:0", link.clone());
     world.add_link("beta", "s1:1", link.clone());
-    if world.add_circuit(&["alpha 0.100", "beta 0.100"], Aal::Aal5, Contract::default()).is_err() {
+    if world.add_circuit(&["alpha 0.100", "beta 0.100"], FrameAal::Aal5, Contract::default()).is_err() {
         return 0;
     }
     let sdu: Vec<u8> = (0..SDU_OCTETS).map(|i| (i * 31) as u8).collect();
@@ -203,7 +203,7 @@ fn myrinet(units: u64) -> Option<u64> {
         now += Duration::from_micros(200);
         fabric.run(now);
         while let Some((_, _, outcome)) = fabric.poll_outcome() {
-            if let Outcome::Arrived(octets) = outcome {
+            if let PacketOutcome::Arrived(octets) = outcome {
                 if octets.get(TYPE_OCTETS..TYPE_OCTETS + OCTETS) != Some(&payload[..]) {
                     return None;
                 }

@@ -1,7 +1,7 @@
 //! A plain host for scenarios about links and switches: queues of SDUs out, lists of SDUs in, no shared memory.
 
 use net::topology::{CircuitOptions, CircuitTable};
-use net::{Aal, Carries, Label, Node, NodeIo, SetUp, SetUps};
+use net::{Carries, FrameAal, Label, LabelChange, LabelChanges, Node, NodeIo};
 use sar::{Event, Reassembler, ReassemblyConfig, SduMeta, Segmentation};
 use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
@@ -19,7 +19,7 @@ const REASSEMBLY_TIMEOUT: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 struct Circuit {
     port: usize,
-    aal: Aal,
+    aal: FrameAal,
     pacer: Option<Pacer>,
     queue: VecDeque<Vec<u8>>,
     current: Option<(Segmentation, Vec<u8>)>,
@@ -36,7 +36,7 @@ struct Circuit {
 pub struct Station {
     circuits: BTreeMap<CircuitId, Circuit>,
     counters: Counters,
-    set_ups: SetUps,
+    label_changes: LabelChanges,
 }
 
 impl Station {
@@ -46,7 +46,7 @@ impl Station {
     /// If there is no such circuit, or no 48 octets on AAL0.
     pub fn send(&mut self, circuit: CircuitId, sdu: Vec<u8>) {
         let state = self.circuits.get_mut(&circuit).expect("a circuit of this station");
-        if state.aal == Aal::Aal0 {
+        if state.aal == FrameAal::Aal0 {
             let payload = sdu.try_into().expect("48 octets");
             state.cells.push_back(Cell::new(CellHeader { circuit, ..CellHeader::default() }, payload));
         } else {
@@ -128,7 +128,7 @@ impl Station {
             self.counters.drop_n(DropReason::UnknownCircuit, run as u64);
             return run;
         };
-        if state.aal == Aal::Aal0 {
+        if state.aal == FrameAal::Aal0 {
             state.received.push((now, first.payload.to_vec()));
             return 1;
         }
@@ -151,11 +151,11 @@ impl Station {
             let (circuit, aal) = (frame.circuit, frame.aal);
             match (self.circuits.get_mut(&circuit), aal, octets) {
                 (None, ..) => self.counters.drop_one(DropReason::UnknownCircuit),
-                (Some(state), Aal::Aal5, sdu) if state.aal == Aal::Aal5 => {
+                (Some(state), FrameAal::Aal5, sdu) if state.aal == FrameAal::Aal5 => {
                     state.received.push((now, sdu.to_vec()));
                     self.counters.pdus += 1;
                 }
-                (Some(_), Aal::Aal0, [a, b, c, d, payload @ ..]) if payload.len() == 48 => {
+                (Some(_), FrameAal::Aal0, [a, b, c, d, payload @ ..]) if payload.len() == 48 => {
                     let header = CellHeader::from_word(u32::from_be_bytes([*a, *b, *c, *d]));
                     let mut cell = Cell::new(CellHeader { circuit, ..header }, [0; 48]);
                     cell.payload.copy_from_slice(payload);
@@ -217,8 +217,10 @@ impl Circuit {
         let mut busy = false;
         loop {
             let (aal, octets) = match (self.cells.front(), self.queue.front()) {
-                (Some(cell), _) => (Aal::Aal0, [&cell.header_word().to_be_bytes()[..], &cell.payload[..]].concat()),
-                (None, Some(sdu)) => (Aal::Aal5, sdu.clone()),
+                (Some(cell), _) => {
+                    (FrameAal::Aal0, [&cell.header_word().to_be_bytes()[..], &cell.payload[..]].concat())
+                }
+                (None, Some(sdu)) => (FrameAal::Aal5, sdu.clone()),
                 (None, None) => return busy,
             };
             if io.room(self.port) == 0 {
@@ -230,8 +232,8 @@ impl Circuit {
                 return busy;
             }
             match aal {
-                Aal::Aal0 => drop(self.cells.pop_front()),
-                Aal::Aal5 | Aal::Aal34 => drop(self.queue.pop_front()),
+                FrameAal::Aal0 => drop(self.cells.pop_front()),
+                FrameAal::Aal5 | FrameAal::Aal34 => drop(self.queue.pop_front()),
             }
             busy = true;
         }
@@ -270,8 +272,8 @@ impl Node for Station {
         self.circuits.values().filter_map(of).min()
     }
 
-    fn poll_set_up(&mut self) -> Option<SetUp> {
-        self.set_ups.poll()
+    fn poll_label_change(&mut self) -> Option<LabelChange> {
+        self.label_changes.poll()
     }
 
     fn as_any_mut(&mut self) -> &mut dyn Any {
@@ -300,7 +302,7 @@ impl CircuitTable for Station {
             answers: Vec::new(),
         };
         self.circuits.insert(circuit, state);
-        self.set_ups.note(SetUp::In(port, Label::Vc(circuit)));
+        self.label_changes.note(LabelChange::In(port, Label::Vc(circuit)));
         Ok(())
     }
 

@@ -34,7 +34,7 @@ pub fn mismatches(network: &mut Network) -> Vec<String> {
     }
     let nodes: Vec<(NodeId, String)> = network.nodes().map(|(id, name)| (id, name.to_owned())).collect();
     for (id, name) in nodes {
-        if let Some(switch) = network.node_mut::<Switch>(id) {
+        if let Some(switch) = network.node_mut::<SwitchElement>(id) {
             wrong.extend(switch.mismatch().map(|what| format!("switch {name}: {what}")));
         }
         if let Some(desk) = network.node_mut::<Desk>(id) {
@@ -61,7 +61,7 @@ fn intake_mismatch(
     if let Some(host) = network.peek_node::<HostInterface>(node) {
         return host.intake_mismatch(port, carries, line);
     }
-    if let Some(switch) = network.peek_node::<Switch>(node) {
+    if let Some(switch) = network.peek_node::<SwitchElement>(node) {
         return switch.intake_mismatch(port, carries, line);
     }
     network.peek_node::<Myrinet>(node)?.intake_mismatch(port, carries, line)
@@ -75,7 +75,7 @@ fn output_mismatch(
     carries: Carries,
     line: &LineCounters,
 ) -> Option<String> {
-    if let Some(switch) = network.peek_node::<Switch>(node) {
+    if let Some(switch) = network.peek_node::<SwitchElement>(node) {
         return switch.output_mismatch(port, carries, line);
     }
     network.peek_node::<Myrinet>(node)?.output_mismatch(port, carries, line)

@@ -2,7 +2,9 @@
 
 use crate::trace::Trace;
 use net::topology::{CircuitDescription, CircuitTable, Fabric, LinkDescription, TopologyError};
-use net::{Aal, FramePool, LinkConfig, LinkId, Network, NodeId, Switch, SwitchConfig, TapBuffer, TapConfig};
+use net::{
+    FrameAal, FramePool, LinkConfig, LinkId, Network, NodeId, SwitchElement, SwitchElementConfig, TapBuffer, TapConfig,
+};
 use std::time::Duration;
 use traffic::Contract;
 use wire::Time;
@@ -106,7 +108,8 @@ impl<H: CircuitTable + 'static> World<H> {
     /// # Panics
     /// If the name is taken.
     pub fn add_switch(&mut self, name: &str) {
-        let id = self.fabric.add_switch(&mut self.network, name, SwitchConfig::default()).expect("a name of its own");
+        let id =
+            self.fabric.add_switch(&mut self.network, name, SwitchElementConfig::default()).expect("a name of its own");
         self.place(id);
     }
 
@@ -135,7 +138,7 @@ impl<H: CircuitTable + 'static> World<H> {
     ///
     /// # Errors
     /// As the topology refuses it.
-    pub fn add_circuit(&mut self, ends: &[&str], aal: Aal, contract: Contract) -> Result<(), TopologyError> {
+    pub fn add_circuit(&mut self, ends: &[&str], aal: FrameAal, contract: Contract) -> Result<(), TopologyError> {
         let ends = ends.iter().map(|e| e.parse()).collect::<Result<_, _>>()?;
         self.fabric.add_circuit(&mut self.network, &CircuitDescription { ends, aal, contract, ..Default::default() })
     }
@@ -163,7 +166,7 @@ impl<H: CircuitTable + 'static> World<H> {
     ///
     /// # Panics
     /// If there is none of this name.
-    pub fn switch(&mut self, name: &str) -> &mut Switch {
+    pub fn switch(&mut self, name: &str) -> &mut SwitchElement {
         let id = self.fabric.node(name).expect("a switch of this name");
         self.network.node_mut(id).expect("a switch")
     }

@@ -3,7 +3,7 @@
 use endpoint::layout::{Descriptor, Head};
 use endpoint::segment::Segment;
 use endpoint::{Aal, DataPath, Events, Geometry, Local};
-use host::{Attached, HostInterface};
+use host::{HostEndpoint, HostInterface};
 use lab::World;
 use net::random::Random;
 use net::{Carries, FramePool, Label, LinkConfig};
@@ -42,7 +42,7 @@ impl Endpoint {
         let mut local = Local::new(&segment);
         assert!((0..BUFFERS).all(|buffer| local.free.push(Head::of_buffer(buffer))));
         let host = world.host(host);
-        let id = host.attach(Attached::new(segment, Events::Polling, DataPath::Shared, None)).unwrap();
+        let id = host.attach(HostEndpoint::new(segment, Events::Polling, DataPath::Shared, None)).unwrap();
         let channels = [110, 100].map(|vci| host.open(id, CircuitId::new(0, vci).unwrap(), Aal::Aal5).unwrap().0);
         Endpoint { local, channels, sent: [0; 2], received: [0; 2] }
     }
@@ -100,8 +100,8 @@ fn run(carries: Carries, contract: Contract, grain: Duration, rounds: &[Duration
     for (host, port) in [("alpha", "s1:0"), ("beta", "s1:1")] {
         world.add_link(host, port, LinkConfig { carries, rate: Some(CellRate::OC3C), ..LinkConfig::default() });
     }
-    world.add_circuit(&["alpha 0.100", "beta 0.100"], net::Aal::Aal5, Contract::default()).unwrap();
-    world.add_circuit(&["alpha 0.110", "beta 0.110"], net::Aal::Aal5, contract).unwrap();
+    world.add_circuit(&["alpha 0.100", "beta 0.100"], net::FrameAal::Aal5, Contract::default()).unwrap();
+    world.add_circuit(&["alpha 0.110", "beta 0.110"], net::FrameAal::Aal5, contract).unwrap();
     let [mut alpha, mut beta] = ["alpha", "beta"].map(|host| Endpoint::open(&mut world, host));
     let mut begun = [0; 2];
     let (mut passed, mut counted) = (Duration::ZERO, Duration::ZERO);

@@ -7,7 +7,7 @@
 //! kind. `cargo test --release -p lab --test day -- --nocapture` prints what came of it.
 
 use lab::{Station, World};
-use net::{Aal, FaultConfig, LinkConfig, Outage};
+use net::{FaultConfig, FrameAal, LinkConfig, Outage};
 use std::time::Duration;
 use traffic::Contract;
 use wire::{CircuitId, Time, aal5};
@@ -42,13 +42,13 @@ impl Day {
         let outages = (0..hours).map(|n| Outage { from: at(n, 10), until: at(n, 11) }).collect();
         world.add_link("alpha", "s1:0", link(outages));
         let second = world.add_link("beta", "s1:1", link(Vec::new()));
-        world.add_circuit(&ENDS, Aal::Aal5, Contract::default()).unwrap();
+        world.add_circuit(&ENDS, FrameAal::Aal5, Contract::default()).unwrap();
         for n in 0..hours {
             world.at(at(n, 20), move |w| assert!(w.network().set_link_up(second, false)));
             world.at(at(n, 20) + Duration::from_secs(2), move |w| assert!(w.network().set_link_up(second, true)));
             world.at(at(n, 30), |w| {
                 w.remove_circuit(&ENDS).unwrap();
-                w.add_circuit(&ENDS, Aal::Aal5, Contract::default()).unwrap();
+                w.add_circuit(&ENDS, FrameAal::Aal5, Contract::default()).unwrap();
             });
         }
         let sdu = (0..OCTETS).map(|i| (i * 31 + i / 251) as u8).collect();

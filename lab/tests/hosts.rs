@@ -31,7 +31,7 @@ fn exchange(seed: u64, links: [LinkConfig; 2], path: DataPath) -> Vec<Vec<u8>> {
     let [a, b] = links;
     world.add_link("alpha", "s1:0", a);
     world.add_link("beta", "s1:1", b);
-    world.add_circuit(&["alpha 0.100", "beta 0.100"], net::Aal::Aal5, Contract::default()).unwrap();
+    world.add_circuit(&["alpha 0.100", "beta 0.100"], net::FrameAal::Aal5, Contract::default()).unwrap();
     let mut alpha = Application::open(&mut world, "alpha", path);
     let mut beta = Application::open(&mut world, "beta", path);
     let mut got = Vec::new();
@@ -97,7 +97,7 @@ fn a_circuit_with_credits_loses_nothing_however_slow_its_receiver_is() {
         world.add_link("alpha", "s1:0", fast);
         world.add_link("beta", "s1:1", slow);
         let contract = Contract { flow: traffic::Flow::Credit, ..Contract::default() };
-        world.add_circuit(&["alpha 0.100", "beta 0.100"], net::Aal::Aal5, contract).unwrap();
+        world.add_circuit(&["alpha 0.100", "beta 0.100"], net::FrameAal::Aal5, contract).unwrap();
         let mut alpha = Application::open(&mut world, "alpha", DataPath::Shared);
         let mut beta = Application::open(&mut world, "beta", DataPath::Shared);
         let mut rng = StdRng::seed_from_u64(seed);

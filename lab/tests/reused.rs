@@ -1,7 +1,7 @@
 //! A label that a circuit has after another: what was sent on the first is not received on the second.
 
 use lab::{Station, World, for_seeds};
-use net::{Aal, Carries, FaultConfig, LinkConfig};
+use net::{Carries, FaultConfig, FrameAal, LinkConfig};
 use std::time::Duration;
 use traffic::Contract;
 use wire::{CellRate, CircuitId, DropReason};
@@ -53,7 +53,7 @@ fn add(world: &mut World<Station>, ends: [&str; 2]) {
     world
         .add_circuit(
             &ends.map(|host| [host, " 0.100"].concat()).each_ref().map(String::as_str),
-            Aal::Aal5,
+            FrameAal::Aal5,
             Contract::default(),
         )
         .unwrap();
@@ -142,7 +142,7 @@ fn a_line_with_faults_drops_what_is_under_way_too() {
 fn circuits_beside_one_that_is_made_anew_again_and_again_lose_nothing() {
     for_seeds("circuits_beside_one_that_is_made_anew_again_and_again_lose_nothing", 12, |seed| {
         let mut world = world(seed, links(seed));
-        world.add_circuit(&["alpha 0.200", "beta 0.200"], Aal::Aal5, Contract::default()).unwrap();
+        world.add_circuit(&["alpha 0.200", "beta 0.200"], FrameAal::Aal5, Contract::default()).unwrap();
         add(&mut world, ["alpha", "beta"]);
         for round in 0..40 {
             for host in ["alpha", "beta"] {
@@ -184,10 +184,12 @@ fn a_circuit_inside_a_path_gets_nothing_of_the_one_before_it_though_the_path_sta
         // What the link between the switches has no room for waits in the queue of the path.
         let trunk = LinkConfig { queue_cells: [512, 16][seed as usize / 2 % 2], ..slow(Carries::Cells) };
         let mut world = world(seed, [edge, trunk]);
-        world.add_circuit(&["s1:0 7.*", "s2:0 9.*"], Aal::Aal5, Contract::default()).unwrap();
+        world.add_circuit(&["s1:0 7.*", "s2:0 9.*"], FrameAal::Aal5, Contract::default()).unwrap();
         let inside = |vci: u16| ["alpha 7", "beta 9"].map(|end| format!("{end}.{vci}"));
         let add = |world: &mut World<Station>, vci| {
-            world.add_circuit(&inside(vci).each_ref().map(String::as_str), Aal::Aal5, Contract::default()).unwrap();
+            world
+                .add_circuit(&inside(vci).each_ref().map(String::as_str), FrameAal::Aal5, Contract::default())
+                .unwrap();
         };
         add(&mut world, 100);
         add(&mut world, 101);

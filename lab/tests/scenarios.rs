@@ -1,7 +1,7 @@
 //! What a network must do on good and bad links, from many seeds.
 
 use lab::{Station, World, for_seeds};
-use net::{Aal, Carries, FaultConfig, LinkConfig, Outage};
+use net::{Carries, FaultConfig, FrameAal, LinkConfig, Outage};
 use rand::rngs::StdRng;
 use rand::{Rng, RngCore, SeedableRng};
 use std::time::Duration;
@@ -38,7 +38,7 @@ fn two_hosts(seed: u64, a: LinkConfig, b: LinkConfig) -> World<Station> {
     world.add_switch("s1");
     world.add_link("alpha", "s1:0", a);
     world.add_link("beta", "s1:1", b);
-    world.add_circuit(&ENDS, Aal::Aal5, Contract::default()).unwrap();
+    world.add_circuit(&ENDS, FrameAal::Aal5, Contract::default()).unwrap();
     world
 }
 
@@ -139,7 +139,7 @@ fn a_multipoint_circuit_reaches_all_leaves() {
         world.add_switch("s2");
         world.add_link("s1", "s2", oc3());
         world.add_link("gamma", "s2", LinkConfig { carries: Carries::Frames, ..LinkConfig::default() });
-        world.add_circuit(&["alpha 0.50", "beta 0.51", "gamma 0.52"], Aal::Aal5, Contract::default()).unwrap();
+        world.add_circuit(&["alpha 0.50", "beta 0.51", "gamma 0.52"], FrameAal::Aal5, Contract::default()).unwrap();
         send(&mut world, "alpha", "0.50", 30);
         assert!(world.settle(MINUTE));
         for (host, circuit) in [("beta", "0.51"), ("gamma", "0.52")] {
@@ -155,7 +155,7 @@ fn a_cbr_circuit_leaves_its_host_at_its_rate_to_the_cell() {
     let mut world = two_hosts(1, oc3(), oc3());
     let pcr = CellRate::from_payload_bits_per_s(20e6);
     let contract = Contract { category: Category::Cbr, pcr, ..Contract::default() };
-    world.add_circuit(&["alpha 0.60", "beta 0.60"], Aal::Aal5, contract).unwrap();
+    world.add_circuit(&["alpha 0.60", "beta 0.60"], FrameAal::Aal5, contract).unwrap();
     (0..100).for_each(|_| world.host("alpha").send(id("0.60"), vec![1; 4792]));
     assert!(world.settle(MINUTE));
     let departures = world.host("alpha").departures(id("0.60"));
@@ -221,7 +221,7 @@ fn a_link_pulled_and_plugged_under_traffic_recovers() {
 #[test]
 fn aal0_cells_cross_a_switch() {
     let mut world = two_hosts(1, oc3(), oc3());
-    world.add_circuit(&["alpha 1.40", "beta 2.40"], Aal::Aal0, Contract::default()).unwrap();
+    world.add_circuit(&["alpha 1.40", "beta 2.40"], FrameAal::Aal0, Contract::default()).unwrap();
     (0..50u8).for_each(|n| world.host("alpha").send(id("1.40"), vec![n; 48]));
     assert!(world.settle(MINUTE));
     let got: Vec<_> = world.host("beta").received(id("2.40")).into_iter().map(|(_, cell)| cell).collect();
@@ -279,7 +279,7 @@ fn circuits_come_and_go_under_traffic_without_touching_others() {
                 let (a, b) = (format!("alpha 0.{vci}"), format!("beta 1.{vci}"));
                 let ends = [a.as_str(), b.as_str()];
                 if w.remove_circuit(&ends).is_err() {
-                    w.add_circuit(&ends, Aal::Aal5, Contract::default()).unwrap();
+                    w.add_circuit(&ends, FrameAal::Aal5, Contract::default()).unwrap();
                     w.host("alpha").send(id(&format!("0.{vci}")), vec![9; 5000]);
                 }
             });

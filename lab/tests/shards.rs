@@ -1,7 +1,7 @@
 //! The same network in one shard and in several: nothing is lost, and the same seed gives the same result.
 
 use lab::{Station, Trace, World, for_seeds};
-use net::{Aal, Carries, LinkConfig};
+use net::{Carries, FrameAal, LinkConfig};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::time::Duration;
@@ -35,7 +35,7 @@ fn run(seed: u64, shards: usize) -> Outcome {
     let mut sent = vec![0u32; STATIONS];
     for n in 0..STATIONS {
         let ends = [format!("h{n} 0.{}", 100 + n), format!("h{} 0.{}", (n + 2) % STATIONS, 100 + n)];
-        world.add_circuit(&[&ends[0], &ends[1]], Aal::Aal5, Contract::default()).unwrap();
+        world.add_circuit(&[&ends[0], &ends[1]], FrameAal::Aal5, Contract::default()).unwrap();
     }
     for _ in 0..10 {
         for (n, sent) in sent.iter_mut().enumerate() {

@@ -75,7 +75,7 @@ fn transfer(seed: u64, data: &[u8], link: &LinkConfig) -> Outcome {
     world.add_switch("s1");
     world.add_link("alpha", "s1:0", link.clone());
     world.add_link("beta", "s1:1", link.clone());
-    world.add_circuit(&["alpha 0.100", "beta 0.100"], net::Aal::Aal5, Contract::default()).unwrap();
+    world.add_circuit(&["alpha 0.100", "beta 0.100"], net::FrameAal::Aal5, Contract::default()).unwrap();
     let mut alpha = Machine::new(&mut world, "alpha", ALPHA);
     let mut beta = Machine::new(&mut world, "beta", BETA);
     let server = beta.stack.listen(80).unwrap();

@@ -8,7 +8,7 @@ use apic::desk::{Desk, Layout, device};
 use apic::{Config, Port, Switches};
 use net::random::Random;
 use net::{
-    Aal, CircuitNotice, End, FaultConfig, FramePool, Label, LinkConfig, LinkId, Network, Node, NodeId, NodeIo,
+    CircuitNotice, End, FaultConfig, FrameAal, FramePool, Label, LinkConfig, LinkId, Network, Node, NodeId, NodeIo,
     RouteOptions, RouteTable,
 };
 use std::collections::BTreeMap;
@@ -61,7 +61,7 @@ impl World {
         }
         for port in to.iter().chain([&from]) {
             if let Some(link) = self.links.get(port) {
-                self.network.set_circuit(*link, vc(vci), Some(CircuitNotice { aal: Aal::Aal5, contract }));
+                self.network.set_circuit(*link, vc(vci), Some(CircuitNotice { aal: FrameAal::Aal5, contract }));
             }
         }
     }

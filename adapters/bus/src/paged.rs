@@ -8,7 +8,7 @@
 use crate::crossings::{Crosser, Crossings};
 use crate::iocc::PAGE;
 use crate::memory::{HostMemory, Unmapped};
-use remap::spaces::{Counts, Hold, Overlap, Place, Process, Refusal, Sending, Spaces, Tables};
+use remap::spaces::{Counts, FramePlace, Hold, Overlap, Process, Refusal, Sending, Spaces, Tables};
 use remap::{Frame, Gather};
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ struct Real {
 }
 
 impl Real {
-    fn at(&self, place: Place, octets: usize) -> std::ops::Range<usize> {
+    fn at(&self, place: FramePlace, octets: usize) -> std::ops::Range<usize> {
         let from = place.frame.0 as usize * PAGE + place.offset;
         from..from + octets
     }
@@ -45,21 +45,21 @@ impl Tables for Real {
         self.tables.remove(&(process, page));
     }
 
-    fn copy(&mut self, from: Place, to: Place, octets: usize) {
+    fn copy(&mut self, from: FramePlace, to: FramePlace, octets: usize) {
         self.crossings.note_read(Crosser::Copy, octets);
         self.crossings.note_written(Crosser::Copy, octets);
         let (from, to) = (self.at(from, octets), self.at(to, octets));
         self.octets.copy_within(from, to.start);
     }
 
-    fn store(&mut self, to: Place, octets: &[u8]) {
+    fn store(&mut self, to: FramePlace, octets: &[u8]) {
         self.crossings.note_written(Crosser::Copy, octets.len());
         let to = self.at(to, octets.len());
         self.octets[to].copy_from_slice(octets);
     }
 
     fn zero(&mut self, frame: Frame) {
-        let at = self.at(Place { frame, offset: 0 }, PAGE);
+        let at = self.at(FramePlace { frame, offset: 0 }, PAGE);
         self.octets[at].fill(0);
     }
 }
@@ -211,16 +211,17 @@ impl Paged {
 
     /// Copies octets of a scatter-gather list from octet `at` on.
     pub fn gathered(&self, gather: &Gather, at: usize, octets: usize) -> Vec<u8> {
-        let piece =
-            |e: remap::Extent| &self.real.octets[self.real.at(Place { frame: e.frame, offset: e.offset }, e.octets)];
+        let piece = |e: remap::Extent| {
+            &self.real.octets[self.real.at(FramePlace { frame: e.frame, offset: e.offset }, e.octets)]
+        };
         gather.part(at, octets).pages().flat_map(piece).copied().collect()
     }
 
     /// Copies the octets of a scatter-gather list to frames in a row, from octet `offset` of the first one on.
     pub fn copy_gathered(&mut self, from: &Gather, to: Frame, mut offset: usize) {
         for piece in from.pages() {
-            let place = Place { frame: piece.frame, offset: piece.offset };
-            self.real.copy(place, Place { frame: to, offset }, piece.octets);
+            let place = FramePlace { frame: piece.frame, offset: piece.offset };
+            self.real.copy(place, FramePlace { frame: to, offset }, piece.octets);
             offset += piece.octets;
         }
     }

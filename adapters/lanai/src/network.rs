@@ -3,7 +3,7 @@
 use super::program::Groups;
 use super::{Config, Event, Lanai, LanaiSums};
 use crate::fabric::mapper::Settings;
-use crate::fabric::{Fabric, FabricError, FabricSums, HostId, Outcome};
+use crate::fabric::{Fabric, FabricError, FabricSums, HostId, PacketOutcome};
 use crate::packet::mapping::Address;
 use bus::memory::Flat;
 use wire::{DropReason, Time};
@@ -156,7 +156,7 @@ impl Network {
                 happened = true;
                 let Some(station) = self.stations.iter_mut().find(|station| station.host == host) else { continue };
                 match outcome {
-                    Outcome::Arrived(octets) => {
+                    PacketOutcome::Arrived(octets) => {
                         station.came += 1;
                         if station.on {
                             station.lanai.handle_packet(octets);
@@ -165,11 +165,11 @@ impl Network {
                             self.fabric.recycle(octets);
                         }
                     }
-                    Outcome::Sent(id) => {
+                    PacketOutcome::Sent(id) => {
                         station.over += 1;
                         station.lanai.handle_sent(id);
                     }
-                    Outcome::GivenUp(id) => {
+                    PacketOutcome::GivenUp(id) => {
                         station.over += 1;
                         station.lanai.handle_lost(id, DropReason::Timeout);
                     }

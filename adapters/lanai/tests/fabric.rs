@@ -4,7 +4,7 @@
 
 use lanai::fabric::random::{Limits, fabric};
 use lanai::fabric::routes::Map;
-use lanai::fabric::{Config, End, Outcome};
+use lanai::fabric::{Config, End, PacketOutcome};
 use lanai::packet::{Kind, Packet, emit, packet_octets};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -32,7 +32,7 @@ fn all_arrives(seed: u64) {
     let mut packet = vec![0; packet_octets(24, 2048)];
     let mut check = |fabric: &mut lanai::fabric::Fabric, sent: &mut HashMap<u64, (usize, usize)>| {
         while let Some((_, host, outcome)) = fabric.poll_outcome() {
-            let Outcome::Arrived(octets) = outcome else { continue };
+            let PacketOutcome::Arrived(octets) = outcome else { continue };
             let payload = Packet::new_checked(&octets).expect("a whole packet").payload();
             let number = u64::from_be_bytes(*payload.first_chunk().unwrap());
             let (to, length) = sent.remove(&number).expect("a packet that was sent, once");

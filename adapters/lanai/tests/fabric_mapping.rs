@@ -3,7 +3,7 @@
 use lanai::fabric::mapper::{Mapping, Settings};
 use lanai::fabric::random::{Limits, fabric};
 use lanai::fabric::routes::Map;
-use lanai::fabric::{Config, End, Fabric, HostId, Outcome};
+use lanai::fabric::{Config, End, Fabric, HostId, PacketOutcome};
 use lanai::packet::{Kind, MAX_OCTETS, Packet, emit};
 use std::collections::HashMap;
 use std::time::Duration;
@@ -61,7 +61,7 @@ impl World {
             self.now += COST;
             self.fabric.run(self.now);
             while let Some((_, host, outcome)) = self.fabric.poll_outcome() {
-                let Outcome::Arrived(octets) = outcome else { continue };
+                let PacketOutcome::Arrived(octets) = outcome else { continue };
                 if let (Ok(packet), false) = (Packet::new_checked(&octets), self.off.contains(&host))
                     && packet.kind() == Kind::MAPPING
                     && let Some((program, _)) = self.programs.get_mut(&host)

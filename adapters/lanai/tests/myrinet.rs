@@ -2,7 +2,7 @@
 
 use lanai::MulticastBy;
 use lanai::myrinet::{Cable, Job, Layout, Myrinet, Pace, Plug, Refused};
-use net::{Aal, Carries, End, FramePool, Label, LinkConfig, LinkId, Network, NodeId, RouteOptions, RouteTable};
+use net::{Carries, End, FrameAal, FramePool, Label, LinkConfig, LinkId, Network, NodeId, RouteOptions, RouteTable};
 use proptest::prelude::*;
 use sar::SduMeta;
 use std::time::Duration;
@@ -71,7 +71,7 @@ impl World {
     fn send(&mut self, port: usize, vci: u16, sdu: &[u8]) -> bool {
         let meta = SduMeta { uu: 7, cpi: 0, clp: true, congestion: false };
         let put = |io: &mut net::NodeIo<'_>| {
-            let Some(frame) = io.pool_mut().copy_in(vc(vci), Aal::Aal5, meta, sdu) else { return false };
+            let Some(frame) = io.pool_mut().copy_in(vc(vci), FrameAal::Aal5, meta, sdu) else { return false };
             io.put_frame(0, frame).map_err(|frame| io.pool_mut().release(frame)).is_ok()
         };
         self.network.external(self.links[port], self.now, put).unwrap()
@@ -81,7 +81,7 @@ impl World {
         let take = |io: &mut net::NodeIo<'_>| {
             let mut all = Vec::new();
             while let Some(frame) = io.take_frame(0) {
-                assert_eq!((frame.aal, frame.meta.uu, frame.meta.clp), (Aal::Aal5, 7, true));
+                assert_eq!((frame.aal, frame.meta.uu, frame.meta.clp), (FrameAal::Aal5, 7, true));
                 all.push((frame.circuit, io.pool().octets(&frame).to_vec()));
                 io.pool_mut().release(frame);
             }

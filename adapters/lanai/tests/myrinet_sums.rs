@@ -6,7 +6,7 @@ use lanai::MulticastBy;
 use lanai::fabric::Config as Links;
 use lanai::myrinet::{Cable, Job, Layout, Myrinet, Plug};
 use net::random::Random;
-use net::{Aal, Carries, End, FramePool, Label, LinkConfig, LinkId, Network, NodeId, RouteOptions, RouteTable};
+use net::{Carries, End, FrameAal, FramePool, Label, LinkConfig, LinkId, Network, NodeId, RouteOptions, RouteTable};
 use sar::SduMeta;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -96,7 +96,7 @@ impl World {
     fn send(&mut self, port: usize, vci: u16, octets: usize) {
         let put = |io: &mut net::NodeIo<'_>| {
             let sdu = vec![octets as u8; octets];
-            if let Some(frame) = io.pool_mut().copy_in(vc(vci), Aal::Aal5, SduMeta::default(), &sdu) {
+            if let Some(frame) = io.pool_mut().copy_in(vc(vci), FrameAal::Aal5, SduMeta::default(), &sdu) {
                 let _ = io.put_frame(0, frame).map_err(|frame| io.pool_mut().release(frame));
             }
         };

@@ -7,7 +7,7 @@
 use crate::config::Served;
 use crate::folder;
 use anyhow::{Context as _, Result};
-use endpoint::place::Place;
+use endpoint::socket_path::SocketPath;
 use eni155p::vfio::apart::Apart;
 use eni155p::vfio::server::Server;
 use host::HostInterface;
@@ -22,7 +22,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 struct Plugged {
     served: Served,
     link: LinkId,
-    place: Place,
+    place: SocketPath,
     /// Another one of its name has its cable. It goes once the change is done.
     replaced: bool,
 }
@@ -152,7 +152,7 @@ impl Adapters {
     /// The system refuses it; the others have theirs.
     pub fn settle(&self) -> Result<()> {
         // The engine's thread takes the lock, too: the file system is not asked meanwhile.
-        let places: Vec<(LinkId, Place)> = {
+        let places: Vec<(LinkId, SocketPath)> = {
             let all = self.all();
             all.iter().filter(|p| !p.replaced).map(|p| (p.link, p.place.clone())).collect()
         };

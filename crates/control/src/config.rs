@@ -23,7 +23,7 @@ mod udp;
 mod whole;
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Source};
-use crate::fault::{Faults, Part, Path as Place};
+use crate::fault::{Faults, Part, PartPath};
 use crate::policy::Rule;
 use anyhow::{Context as _, Result};
 use apic::desk::Layout as DeskLayout;
@@ -89,7 +89,7 @@ impl Config {
     }
 
     /// What its text says wrong at some parts of it, given as sections with the ways into them.
-    pub fn wrong(&self, all: impl IntoIterator<Item = (Section, Place, String)>) -> Vec<Diagnostic> {
+    pub fn wrong(&self, all: impl IntoIterator<Item = (Section, PartPath, String)>) -> Vec<Diagnostic> {
         let document = document::Document::parse(&self.source);
         let wrong = all.into_iter().map(|(section, part, message)| {
             let listed = |kind: usize, n: usize| self.places[kind].get(n).copied().unwrap_or(n).into();

@@ -7,16 +7,16 @@ use crate::calls;
 use crate::config::Config;
 use crate::config::signalling::{Identity, parse_prefix};
 use crate::execution::{Execution, Progress};
-use crate::intent::{Intent, Outcome, Prepared};
-use crate::keeper::Keeper;
-use crate::live::{Links, Live};
+use crate::intent::{ChangeOutcome, Intent, Prepared};
+use crate::network_target::{Links, NetworkTarget};
 use crate::objects::{Object, ObjectId, Owner, Spec};
 use crate::placement::{self, Placement};
 use crate::plan::Plan;
 use crate::shells;
 use crate::sources::commands::Written;
-use crate::sources::peers::{Real, TooManyCircuits};
+use crate::sources::peers::{PeerCircuits, TooManyCircuits};
 use crate::sources::waiting::{Understood, Waiting};
+use crate::state_writer::StateWriter;
 use anyhow::{Context as _, Result, anyhow};
 use host::engine::{Core, EngineHandle, processor_time};
 use net::LinkId;
@@ -57,7 +57,7 @@ pub struct Controller {
     placement: Mutex<Arc<Placement>>,
     /// Only this lock's holder changes the network.
     intent: Mutex<Intent>,
-    keeper: Arc<Keeper>,
+    state_writer: Arc<StateWriter>,
     /// The description that was read last: who asks for it does not wait for a change.
     config: Mutex<Arc<Config>>,
     /// Which peer is asked first.
@@ -69,10 +69,10 @@ impl Controller {
     ///
     /// # Errors
     /// The system has no thread for calls.
-    pub fn new(engine: EngineHandle, keeper: Keeper) -> Result<Self> {
+    pub fn new(engine: EngineHandle, state_writer: StateWriter) -> Result<Self> {
         let calls = calls::service::Service::start(engine.named("calls")).context("starting the thread of calls")?;
-        let keeper = Arc::new(keeper);
-        let intent = Intent::new(keeper.clone());
+        let state_writer = Arc::new(state_writer);
+        let intent = Intent::new(state_writer.clone());
         let config = Mutex::new(intent.shared_config());
         let engine = engine.named("change");
         Ok(Controller {
@@ -82,7 +82,7 @@ impl Controller {
             calls,
             placement: Mutex::default(),
             intent: Mutex::new(intent),
-            keeper,
+            state_writer,
             config,
             peers_served: AtomicUsize::new(0),
         })
@@ -131,12 +131,12 @@ impl Controller {
 
     /// Why what was changed last is not kept for a restart, or is not in the log of changes; the disk has `patience` for it.
     pub fn not_kept(&self, patience: Duration) -> Option<String> {
-        self.keeper.wait(patience)
+        self.state_writer.wait(patience)
     }
 
     /// Nothing is kept any more: the daemon ends, and another one may have the state folder.
     pub fn end_keeping(&self) {
-        self.keeper.end();
+        self.state_writer.end();
     }
 
     /// The number of the last change.
@@ -160,7 +160,7 @@ impl Controller {
     ///
     /// # Errors
     /// All that cannot be; or a step failed, and everything is as it was.
-    pub fn apply(&self, wanted: Config, who: &Who, may: May<'_>, how: Applying) -> Result<Outcome> {
+    pub fn apply(&self, wanted: Config, who: &Who, may: May<'_>, how: Applying) -> Result<ChangeOutcome> {
         let intent = self.intent_for(may)?;
         let waiting = intent.waiting_links();
         if waiting.is_empty() {
@@ -176,7 +176,7 @@ impl Controller {
     ///
     /// # Errors
     /// As above.
-    pub fn apply_with(&self, wanted: Config, links: &Understood, who: &Who) -> Result<Outcome> {
+    pub fn apply_with(&self, wanted: Config, links: &Understood, who: &Who) -> Result<ChangeOutcome> {
         self.apply_to(self.intent(), wanted, links, who, Applying::default())
     }
 
@@ -187,7 +187,7 @@ impl Controller {
         links: &Understood,
         who: &Who,
         how: Applying,
-    ) -> Result<Outcome> {
+    ) -> Result<ChangeOutcome> {
         if !how.allow_empty {
             intent.refuse_empty(&wanted)?;
         }
@@ -269,7 +269,7 @@ impl Controller {
         written: Option<Written>,
         who: &Who,
         may: May<'_>,
-    ) -> Result<(ObjectId, Outcome)> {
+    ) -> Result<(ObjectId, ChangeOutcome)> {
         let mut intent = self.intent_for(may)?;
         let (id, prepared) = intent.prepare_added(spec, outside, written)?;
         // Where calls go is told of all links together: one that cannot be would keep the others from being told.
@@ -348,27 +348,27 @@ impl Controller {
         self.intent().link_name(id)
     }
 
-    /// Does what peers of links with `real` have asked for: each link's a few at a time, and for twenty milliseconds at most, so that
+    /// Does what peers of links with `peer_circuits_to` have asked for: each link's a few at a time, and for twenty milliseconds at most, so that
     /// peers who ask without end hold up neither commands nor other peers. The rest is done the next time.
     pub fn serve_peers(&self) {
         let begin = Instant::now();
-        let mut reals: Vec<(ObjectId, String, Real)> = self.intent().reals();
-        if reals.is_empty() {
+        let mut peer_circuits: Vec<(ObjectId, String, PeerCircuits)> = self.intent().peer_circuits();
+        if peer_circuits.is_empty() {
             return;
         }
         // Each time another one is first.
-        let first = self.peers_served.fetch_add(1, Ordering::Relaxed) % reals.len();
-        reals.rotate_left(first);
+        let first = self.peers_served.fetch_add(1, Ordering::Relaxed) % peer_circuits.len();
+        peer_circuits.rotate_left(first);
         let mut refused: HashMap<LinkId, u64> = HashMap::new();
         while begin.elapsed() < PEERS_SHARE {
-            let (links, asked) = (self.links.clone(), reals.clone());
+            let (links, asked) = (self.links.clone(), peer_circuits.clone());
             let polled = self.engine.with(move |core| {
                 let links = links.lock().unwrap_or_else(PoisonError::into_inner);
                 let mut events = Vec::new();
-                for (id, name, real) in asked {
+                for (id, name, peer) in asked {
                     let Some(link) = links.find(&id) else { continue };
                     let of_link = std::iter::from_fn(|| core.network.poll_peer(link)).take(PEERS_TURN);
-                    events.extend(of_link.map(|event| (link, name.clone(), real.clone(), event)));
+                    events.extend(of_link.map(|event| (link, name.clone(), peer.clone(), event)));
                 }
                 events
             });
@@ -376,14 +376,14 @@ impl Controller {
             if polled.is_empty() {
                 break;
             }
-            for (link, name, real, event) in polled {
+            for (link, name, peer, event) in polled {
                 let mut intent = self.intent();
-                let Some(prepared) = intent.prepare_peer(&name, &real, &event) else { continue };
+                let Some(prepared) = intent.prepare_peer(&name, &peer, &event) else { continue };
                 if let Err(e) = prepared.and_then(|prepared| self.carry_out(&mut intent, prepared, &Who::Peer)) {
                     if e.is::<TooManyCircuits>() {
                         *refused.entry(link).or_default() += 1;
                     }
-                    tracing::info!("{} {}: {e:#}", real.outside, event.circuit);
+                    tracing::info!("{} {}: {e:#}", peer.outside, event.circuit);
                 }
             }
         }
@@ -398,7 +398,7 @@ impl Controller {
         }
     }
 
-    fn carry_out(&self, intent: &mut Intent, mut prepared: Prepared, who: &Who) -> Result<Outcome> {
+    fn carry_out(&self, intent: &mut Intent, mut prepared: Prepared, who: &Who) -> Result<ChangeOutcome> {
         match self.execute(prepared.work()) {
             Ok(()) => {
                 let outcome = intent.commit(prepared, who);
@@ -451,7 +451,7 @@ impl Controller {
                 let mut execution = held.take()?;
                 let now = core.now();
                 let mut links = links.lock().unwrap_or_else(PoisonError::into_inner);
-                let mut live = Live {
+                let mut live = NetworkTarget {
                     network: &mut core.network,
                     fabric: &mut core.fabric,
                     links: &mut links,

@@ -5,12 +5,12 @@ use crate::config::Config;
 use crate::controller::{Applying, Controller};
 use crate::description::explained;
 use crate::door;
-use crate::intent::Outcome;
-use crate::keeper::Keeper;
+use crate::intent::ChangeOutcome;
 use crate::manage::Manager;
 use crate::metrics::server::Server;
 use crate::sources::waiting::Understood;
 use crate::state::StateFolder;
+use crate::state_writer::StateWriter;
 use anyhow::{Context as _, Result};
 use host::engine::{self, EngineHandle};
 use host::service::{Handler, Opened, Service};
@@ -25,7 +25,7 @@ const MAX_CONNECTIONS: usize = 1024;
 
 /// What a daemon may have besides its network.
 #[derive(Debug, Clone, Default)]
-pub struct Options {
+pub struct DaemonOptions {
     /// Where what commands change is kept for a restart, and the log of changes.
     pub state: Option<PathBuf>,
     /// What the state folder has and cannot be used is set aside, and does not keep the daemon from starting.
@@ -68,17 +68,17 @@ impl Daemon {
     /// # Errors
     /// The description cannot be, or the system refuses a socket, a thread or a folder.
     pub fn start(config: Config, socket: &Path) -> Result<Self> {
-        Daemon::start_with(config, socket, &Options::default())
+        Daemon::start_with(config, socket, &DaemonOptions::default())
     }
 
     /// The same, with more.
     ///
     /// # Errors
     /// As above.
-    pub fn start_with(config: Config, socket: &Path, options: &Options) -> Result<Self> {
+    pub fn start_with(config: Config, socket: &Path, options: &DaemonOptions) -> Result<Self> {
         let state = options.state.as_deref().map(StateFolder::open).transpose()?;
         door::prepare_folder(socket)?;
-        // Before there is a network: the doors share the memory that there is now.
+        // Before there is a network: the proxy processes share the memory that there is now.
         let opened = Opened::at(socket)?;
         let network = Network::sharded(config.file.engine.shards, FRAMES, 65_536);
         let engine = engine::start(network).context("starting the engine")?;
@@ -92,10 +92,11 @@ impl Daemon {
         opened: Opened,
         state: Option<StateFolder>,
         socket: &Path,
-        options: &Options,
+        options: &DaemonOptions,
     ) -> Result<Self> {
-        let keeper = state.map(|state| Keeper::of(state, options.reset_state)).transpose()?.unwrap_or_default();
-        let controller = Arc::new(Controller::new(engine.clone(), keeper)?);
+        let state_writer =
+            state.map(|state| StateWriter::of(state, options.reset_state)).transpose()?.unwrap_or_default();
+        let controller = Arc::new(Controller::new(engine.clone(), state_writer)?);
         let source = config.clone();
         // There is nothing yet that an empty description could remove.
         let how = Applying { allow_empty: true, ..Applying::default() };
@@ -131,7 +132,7 @@ impl Daemon {
     ///
     /// # Errors
     /// All that cannot be; everything is as it was.
-    pub fn reload(&self, wanted: Config) -> Result<Outcome> {
+    pub fn reload(&self, wanted: Config) -> Result<ChangeOutcome> {
         let source = wanted.clone();
         self.reloaded(&source, self.controller.apply(wanted, &Who::Operator, &|_| Ok(()), Applying::default()))
     }
@@ -140,12 +141,12 @@ impl Daemon {
     ///
     /// # Errors
     /// As above.
-    pub fn reload_with(&self, wanted: Config, links: &Understood) -> Result<Outcome> {
+    pub fn reload_with(&self, wanted: Config, links: &Understood) -> Result<ChangeOutcome> {
         let source = wanted.clone();
         self.reloaded(&source, self.controller.apply_with(wanted, links, &Who::Operator))
     }
 
-    fn reloaded(&self, source: &Config, applied: Result<Outcome>) -> Result<Outcome> {
+    fn reloaded(&self, source: &Config, applied: Result<ChangeOutcome>) -> Result<ChangeOutcome> {
         let outcome = applied.map_err(|e| explained(source, e))?;
         for name in &outcome.dropped {
             tracing::warn!("removed, for it does not fit the description any more: {name}");
@@ -160,7 +161,7 @@ impl Daemon {
         Ok(outcome)
     }
 
-    /// Does what peers of links with `real` have asked for since the last time.
+    /// Does what peers of links with `peer_circuits_to` have asked for since the last time.
     pub fn serve_peers(&self) {
         self.controller.serve_peers();
     }

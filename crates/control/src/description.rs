@@ -5,7 +5,7 @@
 
 use crate::config::{Config, Section, understand};
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::fault::Path as Place;
+use crate::fault::PartPath;
 use crate::objects::{ObjectId, Objects, difference};
 use crate::plan::{Impossible, Plan, Problem};
 use crate::sources::file;
@@ -89,17 +89,17 @@ fn located(config: &Config, problems: &[Problem]) -> Vec<Diagnostic> {
             (section, part, problem.cause.to_string())
         }
         // What commands and peers have added is in no line.
-        None => (Section::Station(String::new()), Place::default(), problem.to_string()),
+        None => (Section::Station(String::new()), PartPath::default(), problem.to_string()),
     });
     config.wrong(all)
 }
 
 /// The part of an object that a problem is about; empty for all of it.
-fn part_of(config: &Config, section: &Section, cause: &StepError) -> Place {
+fn part_of(config: &Config, section: &Section, cause: &StepError) -> PartPath {
     use TopologyError as E;
-    let StepError::Topology(e) = cause else { return Place::default() };
+    let StepError::Topology(e) = cause else { return PartPath::default() };
     let end_where = |is: &dyn Fn(&CircuitEnd) -> bool| {
-        let Section::Circuit(n) = section else { return Place::default() };
+        let Section::Circuit(n) = section else { return PartPath::default() };
         let ends = config.description.circuits.get(*n).map(|circuit| circuit.ends.iter());
         ends.and_then(|mut ends| ends.position(is)).map_or_else(|| "ends".into(), |n| ("ends", n).into())
     };
@@ -124,6 +124,6 @@ fn part_of(config: &Config, section: &Section, cause: &StepError) -> Place {
         }
         (Section::Circuit(_), E::Admission { .. }) => "pcr".into(),
         (Section::Circuit(_), _) => "ends".into(),
-        _ => Place::default(),
+        _ => PartPath::default(),
     }
 }

@@ -6,7 +6,7 @@
 use crate::config::Shell;
 use crate::objects::ObjectId;
 use crate::plan::Plan;
-use crate::step::{Made, Need, Step, StepError, Target};
+use crate::step::{Need, PreparedResource, Step, StepError, Target};
 use std::collections::{HashMap, VecDeque};
 
 /// What comes next.
@@ -38,9 +38,9 @@ pub struct Execution {
     /// What was done is dropped with all the rest, and not where it is done.
     done: Vec<(Step, ObjectId)>,
     undo: Vec<Step>,
-    made: Option<Result<Made, String>>,
+    made: Option<Result<PreparedResource, String>>,
     /// What was made before the first step, for what the plan wants and not for what was there.
-    ready: HashMap<ObjectId, Made>,
+    ready: HashMap<ObjectId, PreparedResource>,
     /// What was there has been taken away for the step that comes next.
     cleared: bool,
     /// What the step that comes next needs has to be made though it is there.
@@ -72,12 +72,12 @@ impl Execution {
     }
 
     /// What was made before the first step.
-    pub fn prepare(&mut self, object: ObjectId, made: Made) {
+    pub fn prepare(&mut self, object: ObjectId, made: PreparedResource) {
         self.ready.insert(object, made);
     }
 
     /// What was asked for by [`Progress::Make`], or why it cannot be made.
-    pub fn give(&mut self, made: Result<Made, String>) {
+    pub fn give(&mut self, made: Result<PreparedResource, String>) {
         self.made = Some(made);
     }
 

@@ -37,17 +37,17 @@ impl From<usize> for Part {
 
 /// The way from an object to a part of it; empty: the object itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Path(pub Vec<Part>);
+pub struct PartPath(pub Vec<Part>);
 
-impl From<&str> for Path {
+impl From<&str> for PartPath {
     fn from(key: &str) -> Self {
-        Path(vec![key.into()])
+        PartPath(vec![key.into()])
     }
 }
 
-impl<A: Into<Part>, B: Into<Part>> From<(A, B)> for Path {
+impl<A: Into<Part>, B: Into<Part>> From<(A, B)> for PartPath {
     fn from((a, b): (A, B)) -> Self {
-        Path(vec![a.into(), b.into()])
+        PartPath(vec![a.into(), b.into()])
     }
 }
 
@@ -55,7 +55,7 @@ impl<A: Into<Part>, B: Into<Part>> From<(A, B)> for Path {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// With which part.
-    pub at: Path,
+    pub at: PartPath,
     /// What, and what to do.
     pub says: String,
 }
@@ -66,12 +66,12 @@ pub struct Faults(pub Vec<Fault>);
 
 impl Faults {
     /// One more.
-    pub fn add(&mut self, at: impl Into<Path>, says: impl fmt::Display) {
+    pub fn add(&mut self, at: impl Into<PartPath>, says: impl fmt::Display) {
         self.0.push(Fault { at: at.into(), says: says.to_string() });
     }
 
     /// What a result has; its error is one fault more.
-    pub fn take<T, E: Into<anyhow::Error>>(&mut self, at: impl Into<Path>, result: Result<T, E>) -> Option<T> {
+    pub fn take<T, E: Into<anyhow::Error>>(&mut self, at: impl Into<PartPath>, result: Result<T, E>) -> Option<T> {
         result.map_err(|e| self.add(at, format!("{:#}", e.into()))).ok()
     }
 

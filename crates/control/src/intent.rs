@@ -5,13 +5,13 @@
 
 use crate::audit::Who;
 use crate::config::{self, Config, Shell};
-use crate::keeper::Keeper;
 use crate::objects::{Change, LinkSpec, Object, ObjectId, Objects, Owner, Spec, difference};
 use crate::plan::{Impossible, Line, Plan, Problem, Summary, gives_way, roll_back};
 use crate::sources::commands::{Commands, Written};
-use crate::sources::peers::{Peers, Real};
+use crate::sources::peers::{PeerCircuits, Peers};
 use crate::sources::waiting::{Understood, Waiting};
 use crate::sources::{self, file};
+use crate::state_writer::StateWriter;
 use crate::step::{Model, Step};
 use anyhow::{Result, anyhow, bail};
 use net::PeerCircuit;
@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 /// What a change came to.
 #[derive(Debug, Clone, Default)]
-pub struct Outcome {
+pub struct ChangeOutcome {
     /// The change's number; without a change, the last one's.
     pub revision: u64,
     /// What was, or would be, done.
@@ -81,8 +81,8 @@ impl Prepared {
         &self.changes
     }
 
-    fn outcome(&mut self, revision: u64) -> Outcome {
-        Outcome {
+    fn outcome(&mut self, revision: u64) -> ChangeOutcome {
+        ChangeOutcome {
             revision,
             summary: self.plan.summary(),
             lines: std::mem::take(&mut self.plan.lines),
@@ -105,15 +105,15 @@ pub struct Intent {
     applied: Objects,
     model: Model,
     revision: u64,
-    keeper: Arc<Keeper>,
+    state_writer: Arc<StateWriter>,
     /// What the state folder had has been taken up.
     restored: bool,
 }
 
 impl Intent {
-    /// Of an empty network. `keeper`: by whom what commands want is kept for a restart.
-    pub fn new(keeper: Arc<Keeper>) -> Self {
-        Intent { keeper, ..Intent::default() }
+    /// Of an empty network. `state_writer`: by whom what commands want is kept for a restart.
+    pub fn new(state_writer: Arc<StateWriter>) -> Self {
+        Intent { state_writer, ..Intent::default() }
     }
 
     /// The description that was read last.
@@ -155,7 +155,7 @@ impl Intent {
 
     /// Links of commands that wait for the next description.
     pub fn waiting_links(&self) -> Waiting {
-        match self.keeper.before().filter(|_| !self.restored) {
+        match self.state_writer.before().filter(|_| !self.restored) {
             Some(kept) => Commands::restore(kept.clone()).waiting_links(),
             None => self.commands.waiting_links(),
         }
@@ -185,7 +185,7 @@ impl Intent {
         let mut commands = self.commands.clone();
         if self.restored {
             commands.forget_removed();
-        } else if let Some(kept) = self.keeper.before().cloned() {
+        } else if let Some(kept) = self.state_writer.before().cloned() {
             // A restart: what commands had added and removed is so again.
             commands = Commands::restore(kept);
         }
@@ -303,8 +303,8 @@ impl Intent {
     }
 
     /// What a peer has opened or closed; `None` if nothing comes of it.
-    pub fn prepare_peer(&mut self, link: &str, real: &Real, event: &PeerCircuit) -> Option<Result<Prepared>> {
-        let change = match self.peers.handle(link, real, event) {
+    pub fn prepare_peer(&mut self, link: &str, peer: &PeerCircuits, event: &PeerCircuit) -> Option<Result<Prepared>> {
+        let change = match self.peers.handle(link, peer, event) {
             Ok(change) => change?,
             Err(too_many) => return Some(Err(too_many.into())),
         };
@@ -324,25 +324,25 @@ impl Intent {
     }
 
     /// The links whose peers' circuits lead somewhere: object, name, and where. Others' peers want nothing any more.
-    pub fn reals(&mut self) -> Vec<(ObjectId, String, Real)> {
+    pub fn peer_circuits(&mut self) -> Vec<(ObjectId, String, PeerCircuits)> {
         let links = self.applied.range(ObjectId::Link(String::new(), 0)..);
-        let reals: Vec<(ObjectId, String, Real)> = links
+        let peer_circuits: Vec<(ObjectId, String, PeerCircuits)> = links
             .take_while(|(id, _)| matches!(id, ObjectId::Link(..)))
             .filter_map(|(id, object)| {
                 let Spec::Link(link) = &object.spec else { return None };
-                let Some(Shell::AtmTcp { real: Some(host), .. }) = &link.shell else { return None };
+                let Some(Shell::AtmTcp { peer_circuits_to: Some(host), .. }) = &link.shell else { return None };
                 let is_outside = |name: &str| self.model.router.station(name) == Some(net::topology::Station::Outside);
                 let outside = link.description.ends.iter().find(|end| is_outside(&end.station))?;
-                let real = Real { outside: outside.station.clone(), host: host.clone() };
-                Some((id.clone(), self.link_name(id), real))
+                let peer = PeerCircuits { outside: outside.station.clone(), host: host.clone() };
+                Some((id.clone(), self.link_name(id), peer))
             })
             .collect();
-        self.peers.keep_links(|link| reals.iter().any(|(_, name, _)| name == link));
-        reals
+        self.peers.keep_links(|link| peer_circuits.iter().any(|(_, name, _)| name == link));
+        peer_circuits
     }
 
     /// A change has been carried out.
-    pub fn commit(&mut self, mut prepared: Prepared, who: &Who) -> Outcome {
+    pub fn commit(&mut self, mut prepared: Prepared, who: &Who) -> ChangeOutcome {
         if !prepared.changes.is_empty() {
             self.revision += 1;
         }
@@ -373,12 +373,12 @@ impl Intent {
             Next::Peer(_) => of_commands = false,
         }
         let state = || of_commands.then(|| self.commands.kept());
-        self.keeper.record(state, who, prepared.verb, outcome.revision, &outcome.lines);
+        self.state_writer.record(state, who, prepared.verb, outcome.revision, &outcome.lines);
         outcome
     }
 
     /// A change is not to be, or could not be carried out: all is as it was. Gives what it would have been.
-    pub fn abandon(&mut self, mut prepared: Prepared) -> Outcome {
+    pub fn abandon(&mut self, mut prepared: Prepared) -> ChangeOutcome {
         if let Next::Peer(id) = &prepared.next {
             self.peers.forget(id);
         }

@@ -5,14 +5,14 @@ mod myrinet;
 pub(crate) mod oam;
 
 use crate::audit::Who;
-use crate::calls::exchange::Channel;
+use crate::calls::call_controller::Channel;
 use crate::capture::pump::Capture;
 use crate::capture::{self, pump};
 pub use crate::config::MAX_DESCRIPTION_OCTETS;
 use crate::config::{self, Config};
 use crate::controller::{Applying, Controller, May};
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::intent::Outcome;
+use crate::intent::ChangeOutcome;
 use crate::objects::{LinkSpec, Spec};
 use crate::policy::Role;
 use crate::protocol::{Applied, Capturing, Done, LinkAdded, LinkRemoved, LinkSet, Message, Request, VERSION};
@@ -190,7 +190,7 @@ impl Manager {
             }
             Err(e) => {
                 let problems = e.downcast::<Diagnostics>()?.into_all();
-                let none = Outcome { revision: self.controller.revision(), ..Outcome::default() };
+                let none = ChangeOutcome { revision: self.controller.revision(), ..ChangeOutcome::default() };
                 answer(&of_outcome(none, dry_run, problems))
             }
         }
@@ -213,8 +213,8 @@ impl Manager {
     }
 }
 
-fn of_outcome(outcome: Outcome, dry_run: bool, problems: Vec<Diagnostic>) -> Applied {
-    let Outcome { revision, lines, summary, unchanged_circuits, interrupted, dropped } = outcome;
+fn of_outcome(outcome: ChangeOutcome, dry_run: bool, problems: Vec<Diagnostic>) -> Applied {
+    let ChangeOutcome { revision, lines, summary, unchanged_circuits, interrupted, dropped } = outcome;
     Applied {
         revision,
         dry_run,

@@ -3,7 +3,7 @@
 use crate::config::{Host, Shell, Signalling};
 use apic::desk::Layout as DeskLayout;
 use lanai::myrinet::Layout;
-use net::SwitchConfig;
+use net::SwitchElementConfig;
 use net::topology::{CircuitDescription, LinkDescription};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -79,7 +79,7 @@ pub enum Spec {
     /// A host.
     Host(Host),
     /// A switch.
-    Switch(SwitchConfig),
+    Switch(SwitchElementConfig),
     /// A Myrinet, which circuits pass as they pass a switch.
     Myrinet(Box<Layout>),
     /// A desk-area network, which circuits pass as they pass a switch.

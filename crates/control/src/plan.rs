@@ -7,8 +7,8 @@
 use crate::names::carries_name;
 use crate::objects::{Change, LinkSpec, Object, ObjectId, Objects, Owner, Spec};
 use crate::step::{Model, Step, StepError, Target};
-use net::topology::{Bounds, CircuitDescription};
-use net::{LinkConfig, SwitchConfig};
+use net::topology::{CircuitDescription, StationKind};
+use net::{LinkConfig, SwitchElementConfig};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -344,7 +344,7 @@ impl Planner<'_> {
     /// Channels inside a path that goes.
     fn uproot_riders(&mut self, path: &CircuitDescription, again: &mut BTreeSet<ObjectId>) {
         let placed = path.ends.first().and_then(|end| self.model.router.find_circuit(end));
-        for hop in placed.into_iter().flat_map(|placed| &placed.way.hops) {
+        for hop in placed.into_iter().flat_map(|placed| &placed.route.hops) {
             for rider in self.model.router.riders_at(hop.link, hop.label) {
                 again.insert(ObjectId::circuit(rider));
             }
@@ -362,12 +362,12 @@ impl Planner<'_> {
                 self.line(Verb::Add, "desk", name, String::new(), false);
             }
             (ObjectId::Station(name), spec) => {
-                let (bounds, max_endpoints) = match spec {
-                    Spec::Host(host) => (Bounds::Host, host.max_endpoints),
-                    Spec::Switch(config) => (Bounds::Switch(*config), 0),
-                    _ => (Bounds::Outside, 0),
+                let (kind, max_endpoints) = match spec {
+                    Spec::Host(host) => (StationKind::Host, host.max_endpoints),
+                    Spec::Switch(config) => (StationKind::Switch(*config), 0),
+                    _ => (StationKind::Outside, 0),
                 };
-                phases.add(ADD_STATIONS, order, id, Step::AddStation { name: name.clone(), bounds, max_endpoints });
+                phases.add(ADD_STATIONS, order, id, Step::AddStation { name: name.clone(), kind, max_endpoints });
                 self.line(Verb::Add, kind_of(spec), name, String::new(), false);
             }
             (ObjectId::Link(written, _), Spec::Link(link)) => {
@@ -501,13 +501,13 @@ impl Planner<'_> {
         phases: &mut Phases,
         id: &ObjectId,
         order: u64,
-        had: SwitchConfig,
-        wanted: SwitchConfig,
+        had: SwitchElementConfig,
+        wanted: SwitchElementConfig,
     ) {
         let ObjectId::Station(name) = id else { return };
         // What becomes larger may be needed at once; what becomes smaller may have to be left first.
         let ports = had.ports.max(wanted.ports);
-        let both = SwitchConfig {
+        let both = SwitchElementConfig {
             ports,
             kept_ports: ports - had.link_ports().max(wanted.link_ports()),
             max_routes: had.max_routes.max(wanted.max_routes),

@@ -3,7 +3,7 @@
 //! The circuits belong to the user who runs the network. That user and root may open all of them and manage the network;
 //! everybody else only what a rule names. The kernel says who calls (`SO_PEERCRED`, `SO_PEERGROUPS`).
 
-use crate::fault::{Faults, Path as Place};
+use crate::fault::{Faults, PartPath};
 use anyhow::{Context as _, Result, anyhow};
 use endpoint::seqpacket::Peer;
 use host::quota::{Kind, Limits};
@@ -148,11 +148,11 @@ impl Allow {
         let mut faults = Faults::default();
         if self.users.is_empty() && self.groups.is_empty() {
             let says = "a rule without users and groups allows nobody: name some, such as users = [\"alice\"]";
-            faults.add(Place::default(), says);
+            faults.add(PartPath::default(), says);
         }
         if self.circuits.is_empty() && self.calls.is_empty() && self.role == Role::Open {
             let says = "a rule without circuits and calls allows nothing: name some, such as circuits = [\"0.100-199\"] or [\"*\"]";
-            faults.add(Place::default(), says);
+            faults.add(PartPath::default(), says);
         }
         let mut numbers = |key: &str, all: &[Name], who| -> Vec<u32> {
             let found = all.iter().enumerate().map(|(n, name)| faults.take((key, n), number(name, names, who)));

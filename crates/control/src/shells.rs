@@ -4,12 +4,12 @@
 use crate::adapters::Adapters;
 use crate::config::{self, Shell};
 use crate::folder;
-use crate::step::{Made, Need};
+use crate::step::{Need, PreparedResource};
 use anyhow::{Context as _, Result, anyhow};
 use apic::desk::Desk;
 use lanai::myrinet::Myrinet;
 use net::external::External;
-use net::{Room, Switch};
+use net::{Room, SwitchElement};
 use stack::device::tun::Line;
 use std::time::Duration;
 
@@ -22,23 +22,23 @@ pub const MAX_STATIONS: usize = 4096;
 ///
 /// # Errors
 /// The system refuses a socket or a device, or a certificate cannot be used.
-pub fn make(need: &Need, adapters: &Adapters) -> Result<Made> {
+pub fn make(need: &Need, adapters: &Adapters) -> Result<PreparedResource> {
     Ok(match need {
         Need::Shell(shell) | Need::Anew(shell) => match &**shell {
-            Shell::Adapter(served) => Made::Adapter(adapters.make(served, matches!(need, Need::Anew(_)))?),
-            shell => Made::Shell(outside(shell)?),
+            Shell::Adapter(served) => PreparedResource::Adapter(adapters.make(served, matches!(need, Need::Anew(_)))?),
+            shell => PreparedResource::Shell(outside(shell)?),
         },
         Need::Switch { name, config } => {
-            let mut switch = Box::new(Switch::new(*config).named(name));
+            let mut switch = Box::new(SwitchElement::new(*config).named(name));
             switch.touch();
-            Made::Switch(switch)
+            PreparedResource::Switch(switch)
         }
-        Need::Room { had, wanted } => Made::Room(Box::new(Room::new(*had, *wanted)?)),
-        Need::Myrinet(layout) => Made::Myrinet(Box::new(Myrinet::new((**layout).clone()))),
+        Need::Room { had, wanted } => PreparedResource::Room(Box::new(Room::new(*had, *wanted)?)),
+        Need::Myrinet(layout) => PreparedResource::Myrinet(Box::new(Myrinet::new((**layout).clone()))),
         Need::Desk(layout) => {
             let mut desk = Box::new(Desk::new((**layout).clone())?.with_grain(DESK_GRAIN));
             desk.touch();
-            Made::Desk(desk)
+            PreparedResource::Desk(desk)
         }
     })
 }

@@ -22,7 +22,7 @@ use desk::DeskStatus;
 use host::EndpointStatus as Endpoint;
 pub use list::{CircuitRow, EndRow};
 use myrinet::MyrinetStatus;
-use net::topology::{Bounds, Router};
+use net::topology::{self, Router};
 use oam::{AlarmStatus, SwitchAlarmStatus};
 use rows::{Rows, ends_at_hosts};
 use schemars::JsonSchema;
@@ -460,7 +460,7 @@ fn with_rows<R>(controller: &Controller, which: Which, f: impl FnOnce(Status<()>
 type Counted = (Arc<Vec<String>>, Vec<Option<harvest::EndCounts>>);
 
 fn counted(controller: &Controller, router: &Router) -> Result<Counted> {
-    let hosts: Vec<String> = names(router, |bounds| *bounds == Bounds::Host);
+    let hosts: Vec<String> = names(router, |kind| *kind == topology::StationKind::Host);
     let numbers: HashMap<&str, u32> = hosts.iter().zip(0..).map(|(name, n)| (name.as_str(), n)).collect();
     let mut wanted: Vec<(u32, CircuitId)> = Vec::with_capacity(2 * router.circuit_count());
     for placed in router.circuits() {
@@ -472,8 +472,8 @@ fn counted(controller: &Controller, router: &Router) -> Result<Counted> {
     Ok((hosts, counts))
 }
 
-fn names(router: &Router, is: impl Fn(&Bounds) -> bool) -> Vec<String> {
-    router.stations().filter(|(_, bounds)| is(bounds)).map(|(name, _)| name.to_owned()).collect()
+fn names(router: &Router, is: impl Fn(&topology::StationKind) -> bool) -> Vec<String> {
+    router.stations().filter(|(_, kind)| is(kind)).map(|(name, _)| name.to_owned()).collect()
 }
 
 fn without_circuits(controller: &Controller, intent: &Intent, names: Arc<Vec<String>>) -> Result<Status<()>> {
@@ -514,7 +514,7 @@ fn without_circuits(controller: &Controller, intent: &Intent, names: Arc<Vec<Str
 
 fn stations(intent: &Intent) -> BTreeMap<String, StationKind> {
     let all = intent.model().router.stations();
-    let mut stations: BTreeMap<String, _> = all.map(|(name, bounds)| (name.to_owned(), kind_of(&bounds))).collect();
+    let mut stations: BTreeMap<String, _> = all.map(|(name, kind)| (name.to_owned(), kind_of(&kind))).collect();
     stations.extend(myrinet::names(intent).map(|name| (name.clone(), StationKind::Myrinet)));
     stations.extend(desk::names(intent).map(|name| (name.clone(), StationKind::Desk)));
     stations
@@ -561,11 +561,11 @@ fn link_status(router: &Router, counts: harvest::LinkCounts) -> Option<LinkStatu
 }
 
 fn switches(controller: &Controller, router: &Router, others: &BTreeSet<&String>) -> Result<Vec<SwitchStatus>> {
-    let switches: Vec<(String, net::SwitchConfig)> = router
+    let switches: Vec<(String, net::SwitchElementConfig)> = router
         .stations()
         .filter(|(name, _)| !others.contains(&(*name).to_owned()))
-        .filter_map(|(name, bounds)| match bounds {
-            Bounds::Switch(config) => Some((name.to_owned(), config)),
+        .filter_map(|(name, kind)| match kind {
+            topology::StationKind::Switch(config) => Some((name.to_owned(), config)),
             _ => None,
         })
         .collect();
@@ -645,19 +645,19 @@ fn opened(aal: endpoint::Aal) -> &'static str {
     }
 }
 
-fn aal_name(aal: net::Aal) -> &'static str {
+fn aal_name(aal: net::FrameAal) -> &'static str {
     match aal {
-        net::Aal::Aal0 => "aal0",
-        net::Aal::Aal34 => "aal34",
-        net::Aal::Aal5 => "aal5",
+        net::FrameAal::Aal0 => "aal0",
+        net::FrameAal::Aal34 => "aal34",
+        net::FrameAal::Aal5 => "aal5",
     }
 }
 
-fn kind_of(bounds: &Bounds) -> StationKind {
-    match bounds {
-        Bounds::Host => StationKind::Host,
-        Bounds::Switch(_) => StationKind::Switch,
-        Bounds::Outside => StationKind::Outside,
+fn kind_of(kind: &topology::StationKind) -> StationKind {
+    match kind {
+        topology::StationKind::Host => StationKind::Host,
+        topology::StationKind::Switch(_) => StationKind::Switch,
+        topology::StationKind::Outside => StationKind::Outside,
     }
 }
 

@@ -1,5 +1,5 @@
 //! The steps of a plan, and what performs them: a [`Model`], which has no network and is for trying, or a running network
-//! ([`crate::live`]). Performing a step gives the step that undoes it.
+//! ([`crate::network_target`]). Performing a step gives the step that undoes it.
 
 use crate::adapters::Plug;
 use crate::config::Shell;
@@ -7,8 +7,10 @@ use crate::objects::ObjectId;
 use apic::desk::{Desk, Layout as DeskLayout};
 use lanai::myrinet::{Layout, MAX_HOSTS, Myrinet};
 use net::external::External;
-use net::topology::{Bounds, CircuitDescription, CircuitEnd, LinkDescription, LinkKey, Placed, Router, TopologyError};
-use net::{LinkConfig, Room, Switch, SwitchConfig};
+use net::topology::{
+    CircuitDescription, CircuitEnd, LinkDescription, LinkKey, RoutedCircuit, Router, StationKind, TopologyError,
+};
+use net::{LinkConfig, Room, SwitchElement, SwitchElementConfig};
 use std::collections::HashMap;
 use traffic::Contract;
 
@@ -20,7 +22,7 @@ pub enum Step {
         /// Its name.
         name: String,
         /// Its kind and bounds.
-        bounds: Bounds,
+        kind: StationKind,
         /// A host's endpoints.
         max_endpoints: usize,
     },
@@ -38,9 +40,9 @@ pub enum Step {
         /// Its name.
         name: String,
         /// The bounds that it has.
-        had: SwitchConfig,
+        had: SwitchElementConfig,
         /// Those that it is to have.
-        config: SwitchConfig,
+        config: SwitchElementConfig,
     },
     /// A Myrinet that does not exist.
     AddMyrinet {
@@ -111,7 +113,7 @@ pub enum Step {
     /// A circuit, on the way that the router finds.
     AddCircuit(Box<CircuitDescription>),
     /// A circuit on the way that it had.
-    RestoreCircuit(Box<Placed>),
+    RestoreCircuit(Box<RoutedCircuit>),
     /// A circuit by its ends.
     RemoveCircuit(Vec<CircuitEnd>),
     /// Other contracts of a circuit that stays: from its first end, and back.
@@ -119,11 +121,15 @@ pub enum Step {
 }
 
 /// A Myrinet's bounds as the router knows them: a port for each host that it may have.
-pub const MYRINET_BOUNDS: SwitchConfig = SwitchConfig { ports: MAX_HOSTS as u16, kept_ports: 0, max_routes: 65_536 };
+pub const MYRINET_BOUNDS: SwitchElementConfig =
+    SwitchElementConfig { ports: MAX_HOSTS as u16, kept_ports: 0, max_routes: 65_536 };
 
 /// A desk's bounds as the router knows them: a port for each chip that it may have, and for the ends of a chain.
-pub const DESK_BOUNDS: SwitchConfig =
-    SwitchConfig { ports: (apic::desk::MAX_CHIPS + apic::desk::LINKS) as u16, kept_ports: 0, max_routes: 65_536 };
+pub const DESK_BOUNDS: SwitchElementConfig = SwitchElementConfig {
+    ports: (apic::desk::MAX_CHIPS + apic::desk::LINKS) as u16,
+    kept_ports: 0,
+    max_routes: 65_536,
+};
 
 /// Why a step cannot be done.
 #[derive(Debug, thiserror::Error)]
@@ -151,14 +157,14 @@ pub enum Need {
         /// Its name.
         name: String,
         /// Its bounds.
-        config: SwitchConfig,
+        config: SwitchElementConfig,
     },
     /// What a switch's tables grow by is allocated.
     Room {
         /// The bounds that it has.
-        had: SwitchConfig,
+        had: SwitchElementConfig,
         /// Those that it is to have.
-        wanted: SwitchConfig,
+        wanted: SwitchElementConfig,
     },
     /// A Myrinet: its hosts' interfaces and their memory are made.
     Myrinet(Box<Layout>),
@@ -167,13 +173,13 @@ pub enum Need {
 }
 
 /// A [`Need`], made.
-pub enum Made {
+pub enum PreparedResource {
     /// What is outside at a link.
     Shell(Box<dyn External>),
     /// An adapter, new or as it is there.
     Adapter(Plug),
     /// A switch without routes.
-    Switch(Box<Switch>),
+    Switch(Box<SwitchElement>),
     /// What a switch's tables grow by.
     Room(Box<Room>),
     /// A Myrinet without circuits.
@@ -186,7 +192,7 @@ impl Step {
     /// What it needs, and for which object.
     pub fn need(&self) -> Option<(ObjectId, Need)> {
         match self {
-            Step::AddStation { name, bounds: Bounds::Switch(config), .. } => {
+            Step::AddStation { name, kind: StationKind::Switch(config), .. } => {
                 let need = Need::Switch { name: name.clone(), config: *config };
                 Some((ObjectId::Station(name.clone()), need))
             }
@@ -213,7 +219,7 @@ pub trait Target {
     ///
     /// # Errors
     /// Why not; nothing has changed.
-    fn perform(&mut self, step: &Step, made: Option<Made>) -> Result<Step, StepError>;
+    fn perform(&mut self, step: &Step, made: Option<PreparedResource>) -> Result<Step, StepError>;
 
     /// Does some of what earlier steps have left to do, a bounded amount. True if there was something.
     fn advance(&mut self) -> bool {
@@ -269,24 +275,24 @@ impl Model {
 }
 
 impl Target for Model {
-    fn perform(&mut self, step: &Step, _: Option<Made>) -> Result<Step, StepError> {
+    fn perform(&mut self, step: &Step, _: Option<PreparedResource>) -> Result<Step, StepError> {
         let router = &mut self.router;
         Ok(match step {
-            Step::AddStation { name, bounds, .. } => {
-                router.add_station(name, *bounds)?;
+            Step::AddStation { name, kind, .. } => {
+                router.add_station(name, *kind)?;
                 Step::RemoveStation(name.clone())
             }
             Step::RemoveStation(name) => {
-                let bounds = router.remove_station(name)?;
-                Step::AddStation { name: name.clone(), bounds, max_endpoints: 0 }
+                let kind = router.remove_station(name)?;
+                Step::AddStation { name: name.clone(), kind, max_endpoints: 0 }
             }
             Step::ChangeHost { .. } | Step::ChangeMyrinet { .. } | Step::ChangeDesk { .. } => step.clone(),
             Step::AddDesk { name, .. } => {
-                router.add_station(name, Bounds::Switch(DESK_BOUNDS))?;
+                router.add_station(name, StationKind::Switch(DESK_BOUNDS))?;
                 Step::RemoveStation(name.clone())
             }
             Step::AddMyrinet { name, .. } => {
-                router.add_station(name, Bounds::Switch(MYRINET_BOUNDS))?;
+                router.add_station(name, StationKind::Switch(MYRINET_BOUNDS))?;
                 Step::RemoveStation(name.clone())
             }
             Step::ChangeSwitch { name, config, .. } => {

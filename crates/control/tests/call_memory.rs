@@ -32,7 +32,7 @@ fn set_up(ground: &Ground, to: Aesa, traffic: &Traffic, wanted: usize) {
     while up < wanted {
         let more = (wanted - begun).min(UNDER_WAY + up - begun);
         begun += more;
-        let came = ground.exchange(|exchange, now| {
+        let came = ground.controller(|exchange, now| {
             let asked = Wanted { sap: Sap::LLC, forward: traffic, backward: traffic, multipoint: false };
             for _ in 0..more {
                 exchange.call(CALLER, USER, "alpha", to, asked, now).unwrap();
@@ -63,7 +63,7 @@ fn set_up(ground: &Ground, to: Aesa, traffic: &Traffic, wanted: usize) {
 fn a_call_takes_no_more_memory_than_a_hundred_thousand_of_them_may() {
     let ground = Ground::new(STAR);
     let [to] = ground.addresses("beta");
-    ground.exchange(|exchange, _| exchange.listen(CALLEE, USER, "beta", None, Sap::ANY)).unwrap();
+    ground.controller(|exchange, _| exchange.listen(CALLEE, USER, "beta", None, Sap::ANY)).unwrap();
     // With a contract, whose schedules are kept too.
     let contract = Traffic { category: "cbr".into(), pcr: Some(10), ..Traffic::default() };
     set_up(&ground, to, &contract, 500);

@@ -1,7 +1,7 @@
 //! Links that commands removed and added in the place of a description's, then and after a restart.
 
 use control::config::{Config, parse_in};
-use control::daemon::{Daemon, Options};
+use control::daemon::{Daemon, DaemonOptions};
 use control::status::collect;
 use endpoint::Connection;
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ impl Net {
 
     fn restart(&mut self) {
         self.daemon = None;
-        let options = Options { state: Some(self.folder.path().join("state")), ..Options::default() };
+        let options = DaemonOptions { state: Some(self.folder.path().join("state")), ..DaemonOptions::default() };
         self.daemon = Some(Daemon::start_with(self.config(), &self.socket(), &options).unwrap());
     }
 

@@ -8,13 +8,13 @@ use chance::{Failing, Random};
 use control::adapters::Adapters;
 use control::config::Host;
 use control::execution::{Execution, Progress};
-use control::live::{Links, Live};
+use control::network_target::{Links, NetworkTarget};
 use control::objects::{Change, LinkSpec, Object, ObjectId, Objects, Owner, Spec, difference};
 use control::plan::{Plan, roll_back};
 use control::step::Model;
 use host::HostInterface;
 use net::topology::{CircuitDescription, Fabric, LinkDescription};
-use net::{FramePool, LinkConfig, Network, Switch, SwitchConfig};
+use net::{FramePool, LinkConfig, Network, SwitchElement, SwitchElementConfig};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use traffic::{Category, Contract};
@@ -53,7 +53,7 @@ impl World {
             if let Some(host) = self.network.node_mut::<HostInterface>(id) {
                 let circuits: Vec<_> = host.circuits().into_iter().map(|c| (c.circuit, c.config)).collect();
                 all.insert(name, format!("{} {circuits:?}", host.max_endpoints()));
-            } else if let Some(switch) = self.network.node_mut::<Switch>(id) {
+            } else if let Some(switch) = self.network.node_mut::<SwitchElement>(id) {
                 let mut routes: Vec<String> = switch
                     .routes()
                     .map(|r| {
@@ -77,7 +77,7 @@ impl World {
         }
         for placed in self.fabric.router().circuits() {
             let way: Vec<String> = placed
-                .way
+                .route
                 .hops
                 .iter()
                 .map(|hop| format!("{} {}", self.fabric.router().link_name(hop.link).unwrap(), hop.label))
@@ -91,7 +91,7 @@ impl World {
     fn model_agrees(&self) {
         let ways = |router: &net::topology::Router| -> BTreeMap<String, Vec<String>> {
             let hop = |hop: &net::topology::Hop| format!("{} {}", router.link_name(hop.link).unwrap(), hop.label);
-            router.circuits().map(|p| (p.description.name(), p.way.hops.iter().map(hop).collect())).collect()
+            router.circuits().map(|p| (p.description.name(), p.route.hops.iter().map(hop).collect())).collect()
         };
         assert_eq!(ways(self.fabric.router()), ways(&self.model.router));
     }
@@ -104,7 +104,7 @@ impl World {
         let mut execution = Execution::new(plan);
         let mut left = fails_at.unwrap_or(usize::MAX);
         loop {
-            let live = Live {
+            let live = NetworkTarget {
                 network: &mut self.network,
                 fabric: &mut self.fabric,
                 links: &mut self.links,
@@ -157,7 +157,7 @@ fn change(wanted: &mut Objects, random: &mut Random) {
         }
         1 => {
             let name = SWITCHES[random.below(3) as usize];
-            let config = SwitchConfig {
+            let config = SwitchElementConfig {
                 ports: 2 + random.below(5) as u16,
                 kept_ports: 0,
                 max_routes: 2 + random.below(20) as usize,

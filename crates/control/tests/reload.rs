@@ -3,7 +3,7 @@
 use control::audit::Who;
 use control::config::{Config, parse};
 use control::controller::Applying;
-use control::daemon::{Daemon, Options};
+use control::daemon::{Daemon, DaemonOptions};
 use control::description::rehearse;
 use control::manage::{MAX_DESCRIPTION_OCTETS, Manager};
 use control::status::{CircuitStatus, Status, collect};
@@ -216,7 +216,7 @@ fn a_link_whose_followed_link_is_not_there_is_down() {
     let folder = tempfile::tempdir().unwrap();
     let text = format!("{STATIONS}[[link]]\nends = [\"alpha:3\", \"beta:3\"]\nfollows = \"alpha - s1:0\"\n");
     let start = || {
-        let options = Options { state: Some(folder.path().join("state")), ..Options::default() };
+        let options = DaemonOptions { state: Some(folder.path().join("state")), ..DaemonOptions::default() };
         Daemon::start_with(config(&text), &folder.path().join("socket"), &options).unwrap()
     };
     let is_up = |daemon: &Daemon| {
@@ -493,7 +493,10 @@ fn a_link_that_a_command_adds_is_held_to_what_one_of_a_description_is() {
         (signals(["beta", "s1:8"]), "ports 0 to 7"),
         (json!({ "ends": ["beta", "d:9"] }), "no port 9"),
         (json!({ "ends": ["beta", "s1:1"], "follows": "alpha - s1:0" }), "follows"),
-        (json!({ "ends": ["s1:1", "far"], "atmtcp": "listen 127.0.0.1:0", "real": "nobody" }), "no host of this name"),
+        (
+            json!({ "ends": ["s1:1", "far"], "atmtcp": "listen 127.0.0.1:0", "peer_circuits_to": "nobody" }),
+            "no host of this name",
+        ),
     ] {
         let why = add(link.clone()).expect_err(&format!("{link}"));
         assert!(why.contains(says), "{link}: {why}");

@@ -12,18 +12,18 @@ use control::audit::Who;
 use control::config::{Circuit, Config, Link, parse};
 use control::execution::{Execution, Progress};
 use control::intent::{Intent, Prepared};
-use control::keeper::Keeper;
-use control::live::{Links, Live};
+use control::network_target::{Links, NetworkTarget};
 use control::objects::{LinkSpec, ObjectId, Spec};
 use control::sources::commands::{Kept, Written};
 use control::sources::waiting::Understood;
 use control::state::StateFolder;
+use control::state_writer::StateWriter;
 use endpoint::layout::{Descriptor, Geometry, Head};
 use endpoint::segment::Segment;
 use endpoint::{Aal, DataPath, Events, Local};
-use host::{Attached, EndpointId, HostInterface};
+use host::{EndpointId, HostEndpoint, HostInterface};
 use net::topology::{Fabric, Router};
-use net::{FramePool, Network, Switch};
+use net::{FramePool, Network, SwitchElement};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -56,7 +56,7 @@ struct World {
     links: Links,
     adapters: Adapters,
     intent: Intent,
-    keeper: Arc<Keeper>,
+    state_writer: Arc<StateWriter>,
     witness: Option<Witness>,
     now: Time,
     /// What did not fit into the description that was applied last.
@@ -83,14 +83,14 @@ enum Came {
 
 impl World {
     fn start(folder: &Path) -> Self {
-        let keeper = Arc::new(Keeper::of(StateFolder::open(folder).unwrap(), false).unwrap());
+        let state_writer = Arc::new(StateWriter::of(StateFolder::open(folder).unwrap(), false).unwrap());
         World {
             network: Network::new(FramePool::new(8, 2048)),
             fabric: Fabric::new(),
             links: Links::default(),
             adapters: Adapters::default(),
-            intent: Intent::new(keeper.clone()),
-            keeper,
+            intent: Intent::new(state_writer.clone()),
+            state_writer,
             witness: None,
             now: Time::ZERO,
             dropped: Vec::new(),
@@ -109,7 +109,7 @@ impl World {
             let segment = Arc::new(Segment::anonymous(geometry).unwrap());
             let local = Local::new(&segment);
             let host = self.host(name);
-            let id = host.attach(Attached::new(segment, Events::Interrupt, DataPath::Shared, None)).unwrap();
+            let id = host.attach(HostEndpoint::new(segment, Events::Interrupt, DataPath::Shared, None)).unwrap();
             host.open(id, CircuitId::new(0, vci).unwrap(), Aal::Aal5).unwrap();
             (local, id)
         });
@@ -151,7 +151,7 @@ impl World {
             if mishap == Mishap::Crash(slice) {
                 return Came::Died;
             }
-            let live = Live {
+            let live = NetworkTarget {
                 network: &mut self.network,
                 fabric: &mut self.fabric,
                 links: &mut self.links,
@@ -173,7 +173,7 @@ impl World {
                 Progress::Make(need) => execution.give(Ok(control::shells::make(&need, &self.adapters).unwrap())),
                 Progress::Done => {
                     self.dropped = self.intent.commit(prepared, &Who::Operator).dropped;
-                    assert_eq!(self.keeper.wait(Duration::from_secs(60)), None);
+                    assert_eq!(self.state_writer.wait(Duration::from_secs(60)), None);
                     return Came::Done;
                 }
                 Progress::Undone(_) => {
@@ -194,7 +194,7 @@ impl World {
             if let Some(host) = self.network.node_mut::<HostInterface>(id) {
                 let circuits: Vec<_> = host.circuits().into_iter().map(|c| (c.circuit, c.config)).collect();
                 all.insert(name, format!("{} {circuits:?}", host.max_endpoints()));
-            } else if let Some(switch) = self.network.node_mut::<Switch>(id) {
+            } else if let Some(switch) = self.network.node_mut::<SwitchElement>(id) {
                 let routes = switch.routes().map(|r| {
                     let mut to: Vec<_> = r.branches.iter().map(|b| (b.port, b.label)).collect();
                     to.sort_unstable();
@@ -236,7 +236,7 @@ impl World {
     /// Cells that wait in a switch, if it is there.
     fn queued(&mut self, switch: &str) -> usize {
         let Some(id) = self.fabric.node(switch) else { return 0 };
-        let switch = self.network.node_mut::<Switch>(id).unwrap();
+        let switch = self.network.node_mut::<SwitchElement>(id).unwrap();
         (0..switch.config().ports).map(|port| switch.queued(port)).sum()
     }
 
@@ -260,8 +260,8 @@ impl World {
 /// Circuits with their ways.
 fn ways(router: &Router) -> BTreeMap<String, String> {
     let hop = |hop: &net::topology::Hop| format!("{} {}", router.link_name(hop.link).unwrap(), hop.label);
-    let way = |p: &net::topology::Placed| {
-        format!("{:?} {:?}", p.description.contract, p.way.hops.iter().map(hop).collect::<Vec<_>>())
+    let way = |p: &net::topology::RoutedCircuit| {
+        format!("{:?} {:?}", p.description.contract, p.route.hops.iter().map(hop).collect::<Vec<_>>())
     };
     router.circuits().map(|p| (p.description.name(), way(p))).collect()
 }
@@ -424,7 +424,7 @@ impl Life {
 
     /// The system has closed what a dead daemon had open, and another one starts.
     fn start_again(&mut self) {
-        self.world.keeper.end();
+        self.world.state_writer.end();
         self.world = World::start(self.folder.path());
     }
 

@@ -3,18 +3,18 @@
 //! A file each: the connection, the buffers in the application's hands, the application's own memory, the channels' shares, waiting,
 //! errors.
 
+mod app_memory;
 mod buffers;
 mod connection;
 mod error;
 mod lent;
-mod own;
 mod shares;
 mod wait;
 
 use crate::ChannelId;
+use crate::app_memory::OutstandingBuffers;
 use crate::control::{Aal, DataPath, Events, OpenOptions, Request, Response};
 use crate::layout::{Descriptor, Geometry, Head, INLINE_OCTETS, Lent};
-use crate::own::Given;
 use crate::recycle::Recycle;
 use crate::ring::{Consumer, Producer, Which};
 use crate::segment::{Segment, SegmentError};
@@ -90,7 +90,7 @@ pub struct Endpoint {
     asked: Instant,
     path: DataPath,
     /// Memory of the application's own that the host has.
-    pub(crate) given: Given,
+    pub(crate) outstanding: OutstandingBuffers,
     /// Memory of senders that lend theirs.
     borrowed: Borrowed,
 }
@@ -132,7 +132,7 @@ impl Endpoint {
             sent_before: 0,
             asked: Instant::now(),
             path: config.path,
-            given: Given::default(),
+            outstanding: OutstandingBuffers::default(),
             borrowed: Borrowed::default(),
         };
         let for_sending = config.send_buffers.unwrap_or(geometry.buffers / 2).min(geometry.buffers);
@@ -220,7 +220,7 @@ impl Endpoint {
             self.shares.give_back(channel);
             match buffer {
                 Descriptor::INLINE => {}
-                Descriptor::OWN | Descriptor::PAGES => self.given.complete(),
+                Descriptor::OWN | Descriptor::PAGES => self.outstanding.complete(),
                 buffer => self.idle.put(buffer),
             }
         }

@@ -41,7 +41,7 @@ pub enum Aal {
 pub enum DataPath {
     /// The host copies the SDU into memory of its own first: the buffer is free at once.
     Copying,
-    /// The host reads and writes the application's own memory, besides the segment ([`crate::own`]).
+    /// The host reads and writes the application's own memory, besides the segment ([`crate::app_memory`]).
     SingleCopy,
     /// Cells are made from the shared segment, where the application has put a copy.
     #[default]

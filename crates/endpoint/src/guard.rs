@@ -9,8 +9,8 @@
 //! A sender that may have to send again holds its memory longer, until the far end has acknowledged ([`Endpoint::send_held`]).
 
 use crate::ChannelId;
+use crate::app_memory::Memory;
 use crate::client::{Endpoint, Error, SendError};
-use crate::own::Memory;
 use crate::segment::Segment;
 use crate::uffd::WriteFaults;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
@@ -249,7 +249,7 @@ impl Endpoint {
             protected = keeper.protect(true).map_err(|_| SendError::Full);
         }
         match protected.and_then(|()| self.push_own(channel, address, octets, memory.len())) {
-            Ok(()) => self.given.sending.push_back(crate::own::Sent::Borrowed),
+            Ok(()) => self.outstanding.sending.push_back(crate::app_memory::Sent::Borrowed),
             Err(e) => {
                 if let Some((keeper, _)) = &memory.keeper {
                     keeper.until.store(self.send.pushed(), Ordering::Release);

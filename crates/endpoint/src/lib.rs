@@ -12,7 +12,8 @@
 #![deny(unsafe_op_in_unsafe_fn)]
 
 #[cfg(not(loom))]
-mod bare;
+#[allow(unsafe_code)]
+pub mod app_memory;
 #[cfg(not(loom))]
 pub mod calls;
 #[cfg(not(loom))]
@@ -26,11 +27,9 @@ pub mod events;
 pub mod guard;
 pub mod layout;
 pub mod negotiate;
-#[cfg(not(loom))]
-#[allow(unsafe_code)]
-pub mod own;
 pub mod passed;
-pub mod place;
+#[cfg(not(loom))]
+mod raw_stream;
 #[allow(unsafe_code)]
 pub mod recycle;
 pub mod ring;
@@ -46,6 +45,7 @@ pub mod seqpacket;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub mod shared;
+pub mod socket_path;
 mod sync;
 pub mod times;
 #[cfg(not(loom))]
@@ -61,13 +61,13 @@ pub mod waiting;
 pub mod window;
 
 #[cfg(not(loom))]
+pub use app_memory::Memory;
+#[cfg(not(loom))]
 pub use client::{Connection, Endpoint, EndpointConfig, Error, Loan, Local, Received, SendError, SharedSdu};
 pub use control::{Aal, DataPath, Direction, Events, OpenOptions};
 #[cfg(not(loom))]
 pub use guard::{Guarded, Hold, Overlap};
 pub use layout::Geometry;
-#[cfg(not(loom))]
-pub use own::Memory;
 #[cfg(not(loom))]
 pub use view::{Changed, Guarantee};
 #[cfg(not(loom))]

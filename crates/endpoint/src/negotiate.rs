@@ -10,7 +10,7 @@ pub const VERSION: u32 = 2;
 pub const OLDEST: u32 = 2;
 /// Direct circuits, in layout version [`crate::direct::layout::VERSION`].
 pub const DIRECT: &str = "direct";
-/// Own memory to send from and receive into, made by the service: [`crate::own`].
+/// Own memory to send from and receive into, made by the service: [`crate::app_memory`].
 pub const OWN_MEMORY: &str = "memory";
 /// The endpoint's segment may be mapped again, by a program that inherits it through `exec`: it is not sealed. For the service's
 /// own user only, who can do worse; not asked for by [`all_features`].

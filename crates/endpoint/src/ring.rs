@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// Where a ring is.
 #[derive(Debug, Clone)]
-struct Place {
+struct RingPlace {
     segment: Arc<Segment>,
     at: usize,
     heads_at: usize,
@@ -20,7 +20,7 @@ struct Place {
     slots: u32,
 }
 
-impl Place {
+impl RingPlace {
     fn head(&self) -> &AtomicU32 {
         self.segment.word32(self.at)
     }
@@ -100,7 +100,7 @@ const HEADS_OF_A_LINE: u32 = (BODY_OCTETS / HEAD_OCTETS) as u32;
 /// The side that pushes.
 #[derive(Debug)]
 pub struct Producer {
-    place: Place,
+    place: RingPlace,
     tail: u32,
     /// As the consumer was told last.
     published: u32,
@@ -110,7 +110,7 @@ pub struct Producer {
 /// The side that pops.
 #[derive(Debug)]
 pub struct Consumer {
-    place: Place,
+    place: RingPlace,
     head: u32,
     /// As the producer was told last.
     published: u32,
@@ -132,7 +132,7 @@ pub enum Which {
     Free,
 }
 
-fn place(segment: &Arc<Segment>, which: Which) -> Place {
+fn place(segment: &Arc<Segment>, which: Which) -> RingPlace {
     let g = segment.geometry();
     let (at, slots) = match which {
         Which::Send => (g.send_at(), g.send_ring),
@@ -140,7 +140,7 @@ fn place(segment: &Arc<Segment>, which: Which) -> Place {
         Which::Free => (g.free_at(), g.free_ring),
     };
     let (heads_at, bodies_at) = (Geometry::heads_at(at), Geometry::bodies_at(at, slots));
-    Place { segment: segment.clone(), at, heads_at, bodies_at, slots }
+    RingPlace { segment: segment.clone(), at, heads_at, bodies_at, slots }
 }
 
 impl Producer {

@@ -33,7 +33,7 @@ impl Channel {
 }
 
 #[derive(Debug)]
-struct Place {
+struct ChannelSlot {
     open: Option<Channel>,
     generation: u16,
     /// Its channel is closed, and something of it has not left.
@@ -43,7 +43,7 @@ struct Place {
 /// See the module's head.
 #[derive(Debug, Default)]
 pub(crate) struct Channels {
-    places: Vec<Place>,
+    places: Vec<ChannelSlot>,
     free: Vec<u16>,
 }
 
@@ -54,7 +54,7 @@ impl Channels {
             Some(at) => at,
             None if self.places.len() >= MAX_PLACES => return None,
             None => {
-                self.places.push(Place { open: None, generation: 0, held: false });
+                self.places.push(ChannelSlot { open: None, generation: 0, held: false });
                 (self.places.len() - 1) as u16
             }
         };
@@ -74,7 +74,7 @@ impl Channels {
         place.open.as_mut().filter(|_| place.generation == id.generation())
     }
 
-    fn place(&self, id: ChannelId) -> Option<&Place> {
+    fn place(&self, id: ChannelId) -> Option<&ChannelSlot> {
         self.places.get(usize::from(id.place())).filter(|place| place.generation == id.generation())
     }
 

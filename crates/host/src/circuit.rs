@@ -2,22 +2,22 @@
 
 mod aal34;
 mod credit;
-mod kept;
 mod parcels;
 mod points;
+mod receive_backlog;
 
-use crate::attached::{Attached, Buffer, Place};
 use crate::channels::EndpointId;
+use crate::host_endpoint::{Buffer, HostEndpoint, SduPlace};
 use crate::outbound::Class;
 use aal34::Aal34;
 use credit::Credit;
 pub(crate) use credit::Credits;
 use endpoint::Aal;
-use kept::Kept;
-pub(crate) use kept::{Keeping, LOOK_AGAIN, MOMENT, WINDOW};
 use net::SparseCounters;
 use net::topology::OamOptions;
 pub(crate) use points::{Before, Points};
+use receive_backlog::ReceiveBacklog;
+pub(crate) use receive_backlog::{BackloggedCircuits, LOOK_AGAIN, MOMENT, WINDOW};
 use rustix::fd::OwnedFd;
 use sar::{Event, Reassembler, ReassemblyConfig};
 use std::sync::Arc;
@@ -126,7 +126,7 @@ impl Cut {
 impl Drop for Cut {
     fn drop(&mut self) {
         if let Some(connection) = self.0.take() {
-            // Shut already if the side itself has gone. The service's own end of it: the client's is its porter's.
+            // Shut already if the side itself has gone. The service's own end of it: the client's is its user proxy's.
             let _ = rustix::net::shutdown(&*connection, rustix::net::Shutdown::Both);
             crate::reaper::dispose(connection);
         }
@@ -154,7 +154,7 @@ pub(crate) struct Circuit {
     /// If it has credits.
     pub(crate) credit: Option<Box<Credit>>,
     /// If it has none: parcels that its receiver had no room for.
-    kept: Option<Box<Kept>>,
+    kept: Option<Box<ReceiveBacklog>>,
     /// While OAM has something to keep.
     pub(crate) points: Option<Box<Points>>,
     /// [`crate::circuits`] has an entry for its next time-out.
@@ -210,7 +210,7 @@ impl Circuit {
     }
 
     /// Ends the receiver, gives up its PDU and the parcels of best effort that wait for it, counted, and gives its buffer back.
-    pub(crate) fn close_receiver(&mut self, mut endpoint: Option<&mut Attached>) {
+    pub(crate) fn close_receiver(&mut self, mut endpoint: Option<&mut HostEndpoint>) {
         self.receiver = None;
         let arriving = u64::from(!self.reassembler.needs_buffer()) + self.arriving_aal34();
         self.received.drop_n(DropReason::Closed, arriving);
@@ -255,7 +255,7 @@ impl Circuit {
     }
 
     /// Whether the next cell has where to go: there is a buffer, or none is needed within a PDU.
-    pub(crate) fn prepare_buffer(&mut self, endpoint: &mut Attached) -> bool {
+    pub(crate) fn prepare_buffer(&mut self, endpoint: &mut HostEndpoint) -> bool {
         if self.reassembler.needs_buffer() && self.buffer.is_none() {
             self.buffer = endpoint.take_buffer();
         }
@@ -268,7 +268,7 @@ impl Circuit {
     }
 
     /// Takes user cells of this circuit that came one after another.
-    pub(crate) fn receive_aal5(&mut self, user: User, endpoint: &mut Attached, mut cells: &[Cell], now: Time) {
+    pub(crate) fn receive_aal5(&mut self, user: User, endpoint: &mut HostEndpoint, mut cells: &[Cell], now: Time) {
         while !cells.is_empty() {
             let used = self.receive_of_pdu(user, endpoint, cells, now);
             cells = &cells[used..];
@@ -276,7 +276,13 @@ impl Circuit {
     }
 
     /// Takes cells of one PDU, up to its last; gives how many.
-    pub(crate) fn receive_of_pdu(&mut self, user: User, endpoint: &mut Attached, cells: &[Cell], now: Time) -> usize {
+    pub(crate) fn receive_of_pdu(
+        &mut self,
+        user: User,
+        endpoint: &mut HostEndpoint,
+        cells: &[Cell],
+        now: Time,
+    ) -> usize {
         let Some(first) = cells.first() else { return 0 };
         let begins = self.reassembler.needs_buffer();
         if begins && first.header_word() & 2 != 0 {
@@ -290,7 +296,7 @@ impl Circuit {
             };
             match step.event {
                 Event::Complete { sdu_octets, meta } => {
-                    let inline = Place::Inline(&payload[..sdu_octets]);
+                    let inline = SduPlace::Inline(&payload[..sdu_octets]);
                     let delivered = endpoint.deliver(user.channel, sdu_octets, meta, inline);
                     self.count(endpoint, delivered, sdu_octets);
                 }
@@ -311,7 +317,7 @@ impl Circuit {
             (Event::NeedMore, _) => {}
             (Event::Complete { sdu_octets, meta }, Some(buffer)) => {
                 self.buffer = None;
-                let delivered = endpoint.deliver(user.channel, sdu_octets, meta, Place::Buffer(buffer));
+                let delivered = endpoint.deliver(user.channel, sdu_octets, meta, SduPlace::Buffer(buffer));
                 self.count(endpoint, delivered, sdu_octets);
             }
             (Event::Complete { .. }, None) => self.refuse(endpoint, DropReason::NoBuffer),
@@ -327,7 +333,7 @@ impl Circuit {
     }
 
     /// Counts an SDU that was delivered, or that the endpoint has dropped and counted.
-    pub(crate) fn count(&mut self, endpoint: &mut Attached, delivered: Result<(), DropReason>, octets: usize) {
+    pub(crate) fn count(&mut self, endpoint: &mut HostEndpoint, delivered: Result<(), DropReason>, octets: usize) {
         match delivered {
             Ok(()) => {
                 let counted = [0, 1, octets as u64];
@@ -339,7 +345,7 @@ impl Circuit {
     }
 
     /// Counts what is not delivered, here and at the endpoint.
-    pub(crate) fn refuse(&mut self, endpoint: &mut Attached, reason: DropReason) {
+    pub(crate) fn refuse(&mut self, endpoint: &mut HostEndpoint, reason: DropReason) {
         self.received.drop_one(reason);
         endpoint.received.drop_one(reason);
     }
@@ -349,7 +355,7 @@ impl Circuit {
         self.reassembler.poll_timeout().into_iter().chain(of_aal34).min()
     }
 
-    pub(crate) fn handle_timeout(&mut self, mut endpoint: Option<&mut Attached>, now: Time) {
+    pub(crate) fn handle_timeout(&mut self, mut endpoint: Option<&mut HostEndpoint>, now: Time) {
         self.handle_timeout_aal34(endpoint.as_deref_mut(), now);
         let Some(reason) = self.reassembler.handle_timeout(now) else { return };
         self.received.drop_one(reason);

@@ -4,7 +4,7 @@
 use crate::alarms::Oam;
 use crate::circuit::Circuit;
 use crate::pages::Pages;
-use net::{SetUp, SetUps};
+use net::{LabelChange, LabelChanges};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use wire::{CircuitId, DropReason, Label, Time};
@@ -20,7 +20,7 @@ pub(crate) struct Circuits {
     /// Circuits looked at for their time-outs, ever.
     visits: u64,
     oam: Oam,
-    set_ups: SetUps,
+    label_changes: LabelChanges,
 }
 
 impl Circuits {
@@ -47,15 +47,15 @@ impl Circuits {
     /// Puts one in whose label is free.
     pub(crate) fn insert(&mut self, circuit: Circuit) {
         let (port, label) = (circuit.config.port, Label::Vc(circuit.id));
-        self.set_ups.note(SetUp::In(port, label));
-        self.set_ups.note(SetUp::Out(port, label));
+        self.label_changes.note(LabelChange::In(port, label));
+        self.label_changes.note(LabelChange::Out(port, label));
         *self.paths.entry((port, circuit.id.vpi.get())).or_default() += 1;
         self.map.insert(circuit.id.key(), circuit);
     }
 
-    /// For [`net::Node::poll_set_up`].
-    pub(crate) fn poll_set_up(&mut self) -> Option<SetUp> {
-        self.set_ups.poll()
+    /// For [`net::Node::poll_label_change`].
+    pub(crate) fn poll_label_change(&mut self) -> Option<LabelChange> {
+        self.label_changes.poll()
     }
 
     pub(crate) fn remove(&mut self, key: u32) -> Option<Circuit> {
@@ -185,7 +185,7 @@ mod tests {
         let segment = Arc::new(endpoint::segment::Segment::anonymous(endpoint::Geometry::default()).unwrap());
         let mut client = endpoint::Local::new(&segment);
         (0..8).for_each(|buffer| assert!(client.free.push(Head::of_buffer(buffer))));
-        let attached = crate::Attached::new(segment, endpoint::Events::Interrupt, endpoint::DataPath::Shared, None);
+        let attached = crate::HostEndpoint::new(segment, endpoint::Events::Interrupt, endpoint::DataPath::Shared, None);
         let id = host.attach(attached).unwrap();
         for vci in 0..=IDLE {
             let config = CircuitConfig { reassembly_timeout: Some(PATIENCE), ..CircuitConfig::default() };

@@ -48,7 +48,7 @@ impl HostInterface {
             used += beyond.len();
             taken -= beyond.len();
             if first {
-                self.keeping.begin(id.key(), now + LOOK_AGAIN, now);
+                self.backlogs.begin(id.key(), now + LOOK_AGAIN, now);
             }
         }
         endpoint.received.cells = endpoint.received.cells.wrapping_add(taken as u64);

@@ -6,9 +6,9 @@
 //! circuit. Neither side is trusted: memory is passed on only if it is sealed and all there.
 
 use crate::channels::EndpointId;
-use crate::doors::Line;
 use crate::engine::{Core, EngineHandle};
 use crate::interface::{HostInterface, OpenError};
+use crate::proxy::ProxiedConnection;
 use endpoint::control::Response;
 use endpoint::direct::{DirectGeometry, bells, layout, memory};
 use net::NodeId;
@@ -25,7 +25,7 @@ pub(crate) struct Offer {
     pub(crate) layout: u32,
     pub(crate) geometry: DirectGeometry,
     pub(crate) memory: OwnedFd,
-    /// The porter has seen all pages of the memory, which was sealed by then.
+    /// The user proxy has seen all pages of the memory, which was sealed by then.
     pub(crate) is_whole: bool,
 }
 
@@ -44,7 +44,7 @@ struct Waiting {
     there: CircuitEnd,
     geometry: DirectGeometry,
     memory: OwnedFd,
-    line: Line,
+    line: ProxiedConnection,
 }
 
 /// Why an end cannot be opened directly.
@@ -75,13 +75,18 @@ pub(crate) enum DirectError {
 pub(crate) struct Broker {
     waiting: Vec<Waiting>,
     /// Answers that have not gone yet.
-    late: Vec<(Claim, Line)>,
+    late: Vec<(Claim, ProxiedConnection)>,
 }
 
 impl Broker {
     /// Takes an offer of the side at the other end of `packets`. If its other side waits, both are answered now; else this
     /// one is answered when the other comes. The claim is to be released when the connection ends.
-    pub(crate) fn offer(&mut self, offer: Offer, line: &Line, engine: &EngineHandle) -> Result<Claim, DirectError> {
+    pub(crate) fn offer(
+        &mut self,
+        offer: Offer,
+        line: &ProxiedConnection,
+        engine: &EngineHandle,
+    ) -> Result<Claim, DirectError> {
         if offer.layout != layout::VERSION {
             return Err(DirectError::Layout(offer.layout));
         }

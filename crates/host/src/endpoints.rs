@@ -6,12 +6,12 @@
 mod borrowers;
 mod pressure;
 
-use crate::attached::{Attached, Looked};
 use crate::channels::EndpointId;
-use crate::effort::Carried;
+use crate::cycle_limit::ReceiveOutcome;
 use crate::events::disarm;
 use crate::events::machine::{Look, Next, REST, SOFT_BACKUP};
 use crate::events::poll_list::PollList;
+use crate::host_endpoint::{HostEndpoint, PollState};
 use borrowers::Borrowers;
 use endpoint::Events;
 pub(crate) use pressure::Pressure;
@@ -26,7 +26,7 @@ const SCAN: usize = 4;
 #[derive(Debug, Default)]
 pub(crate) struct Endpoints {
     /// By number.
-    list: Vec<(EndpointId, Attached)>,
+    list: Vec<(EndpointId, HostEndpoint)>,
     /// Those that are looked at in each round.
     active: Vec<EndpointId>,
     /// Ticks and ends of rests.
@@ -39,9 +39,9 @@ pub(crate) struct Endpoints {
     /// Those that were given something and are to be told at the end of the round.
     news: Vec<EndpointId>,
     /// Those whose applications are behind, ...
-    behind: Vec<EndpointId>,
+    backlogged: Vec<EndpointId>,
     /// ... and whether that has changed.
-    behind_changed: bool,
+    backlogged_changed: bool,
     /// Circuits of this host at whose other ends applications are behind.
     pressed: HashSet<u32>,
     /// When one of them was last seen to have taken something.
@@ -57,7 +57,7 @@ pub(crate) struct Endpoints {
     /// When those who are behind were looked at last.
     reviewed: Time,
     /// Those whose applications have SDUs to take; the first is looked at next.
-    fed: VecDeque<EndpointId>,
+    receive_progress: VecDeque<EndpointId>,
     /// One of them was stalled not long ago.
     stalled_until: Time,
     /// When one of them is looked at next.
@@ -67,7 +67,7 @@ pub(crate) struct Endpoints {
     /// An endpoint of this host has rested to its end or to its next tick.
     rested: bool,
     /// SDUs that came for them since that was asked last.
-    carried: Carried,
+    outcome: ReceiveOutcome,
     turn: usize,
     /// Which the thread runs on, counted from 1; 0: unknown.
     processor: u32,
@@ -78,18 +78,18 @@ impl Endpoints {
         self.list.len()
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &(EndpointId, Attached)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &(EndpointId, HostEndpoint)> {
         self.list.iter()
     }
 
     /// Those after one of them, by number.
-    pub(crate) fn after(&self, after: Option<EndpointId>) -> &[(EndpointId, Attached)] {
+    pub(crate) fn after(&self, after: Option<EndpointId>) -> &[(EndpointId, HostEndpoint)] {
         let from = self.list.partition_point(|(id, _)| Some(*id) <= after);
         &self.list[from..]
     }
 
     /// Takes one in; its number is higher than all others'.
-    pub(crate) fn push(&mut self, id: EndpointId, endpoint: Attached) {
+    pub(crate) fn push(&mut self, id: EndpointId, endpoint: HostEndpoint) {
         let asleep = endpoint.asleep;
         self.list.push((id, endpoint));
         if !asleep {
@@ -107,17 +107,17 @@ impl Endpoints {
     pub(crate) fn remove(&mut self, id: EndpointId) -> bool {
         let Ok(at) = self.list.binary_search_by_key(&id, |(i, _)| *i) else { return false };
         self.unlist(id);
-        self.behind_changed |= self.behind.contains(&id);
-        for list in [&mut self.active, &mut self.news, &mut self.behind, &mut self.resting, &mut self.awaiting] {
+        self.backlogged_changed |= self.backlogged.contains(&id);
+        for list in [&mut self.active, &mut self.news, &mut self.backlogged, &mut self.resting, &mut self.awaiting] {
             list.retain(|i| *i != id);
         }
-        self.fed.retain(|i| *i != id);
+        self.receive_progress.retain(|i| *i != id);
         // Its memory is a client's, and may take time to end.
         crate::reaper::dispose(self.list.remove(at));
         true
     }
 
-    pub(crate) fn find(&mut self, id: EndpointId) -> Option<&mut Attached> {
+    pub(crate) fn find(&mut self, id: EndpointId) -> Option<&mut HostEndpoint> {
         // Numbers only grow, so the list is sorted.
         let at = self.list.binary_search_by_key(&id, |(i, _)| *i).ok()?;
         Some(&mut self.list[at].1)
@@ -127,7 +127,7 @@ impl Endpoints {
     fn unlist(&mut self, id: EndpointId) {
         let Some(endpoint) = self.find(id) else { return };
         let soft = endpoint.strategy.machine.is_soft();
-        if let Looked::At(slot) = std::mem::replace(&mut endpoint.look, Looked::Not) {
+        if let PollState::At(slot) = std::mem::replace(&mut endpoint.poll_state, PollState::Not) {
             let list = if soft { &mut self.soft } else { &mut self.clocked };
             list.remove(slot);
         }
@@ -136,15 +136,15 @@ impl Endpoints {
     /// Looks at it from this round on.
     fn activate(&mut self, id: EndpointId) {
         let Some(endpoint) = self.find(id) else { return };
-        if matches!(endpoint.look, Looked::Next | Looked::Always) {
+        if matches!(endpoint.poll_state, PollState::Next | PollState::Always) {
             return;
         }
-        if endpoint.look == Looked::Armed {
+        if endpoint.poll_state == PollState::Armed {
             disarm(&endpoint.segment);
         }
         self.unlist(id);
         if let Some(endpoint) = self.find(id) {
-            endpoint.look = Looked::Next;
+            endpoint.poll_state = PollState::Next;
             endpoint.strategy.machine.handle_wake();
             self.active.push(id);
         }
@@ -157,13 +157,13 @@ impl Endpoints {
         endpoint.strategy.counts.doorbells = endpoint.strategy.counts.doorbells.wrapping_add(1);
         // One that rests or waits for its tick has not asked for this; its application has caught up, perhaps.
         let (held_back, asked) = (std::mem::take(&mut endpoint.held_back), std::mem::take(&mut endpoint.asked));
-        if endpoint.look != Looked::Armed {
+        if endpoint.poll_state != PollState::Armed {
             return held_back || (asked && endpoint.has_more());
         }
         let reason = held_back || endpoint.is_waiting();
         // As `activate` does, but one that is armed waits for no time, and whoever rings has taken the request for it away: to write
         // that once more would take the line from the sender.
-        endpoint.look = Looked::Next;
+        endpoint.poll_state = PollState::Next;
         endpoint.strategy.machine.handle_wake();
         self.active.push(id);
         if reason {
@@ -183,14 +183,14 @@ impl Endpoints {
         self.scanned += most;
         self.scan_from = self.scan_from.wrapping_add(most);
         for id in found.into_iter().flatten() {
-            let wants = |e: &mut Attached| {
+            let wants = |e: &mut HostEndpoint| {
                 let machine = &e.strategy.machine;
                 machine.tells_at_ticks() && !e.pressed && machine.quota(false) > 0 && e.is_waiting()
             };
             if self.find(id).is_some_and(wants) {
                 self.unlist(id);
                 if let Some(endpoint) = self.find(id) {
-                    endpoint.look = Looked::Always;
+                    endpoint.poll_state = PollState::Always;
                     self.active.push(id);
                 }
             }
@@ -222,11 +222,11 @@ impl Endpoints {
             return false;
         }
         self.set_events(id, Events::Interrupt);
-        self.behind_changed |= self.behind.contains(&id);
-        for list in [&mut self.news, &mut self.behind, &mut self.resting, &mut self.awaiting] {
+        self.backlogged_changed |= self.backlogged.contains(&id);
+        for list in [&mut self.news, &mut self.backlogged, &mut self.resting, &mut self.awaiting] {
             list.retain(|i| *i != id);
         }
-        self.fed.retain(|i| *i != id);
+        self.receive_progress.retain(|i| *i != id);
         true
     }
 
@@ -235,7 +235,7 @@ impl Endpoints {
         self.scanned = 0;
         while let Some(id) = self.clocked.pop_due(now).or_else(|| self.soft.pop_due(now)) {
             let Some(endpoint) = self.find(id) else { continue };
-            endpoint.look = Looked::Not;
+            endpoint.poll_state = PollState::Not;
             endpoint.strategy.counts.ticks = endpoint.strategy.counts.ticks.wrapping_add(1);
             endpoint.ticked = Some(now);
             if endpoint.strategy.machine.tells_at_ticks() {
@@ -262,7 +262,7 @@ impl Endpoints {
     }
 
     /// The one at a place of the turn.
-    pub(crate) fn at(&mut self, place: usize) -> Option<(EndpointId, &mut Attached)> {
+    pub(crate) fn at(&mut self, place: usize) -> Option<(EndpointId, &mut HostEndpoint)> {
         let id = *self.active.get(place)?;
         self.find(id).map(|endpoint| (id, endpoint))
     }
@@ -292,7 +292,7 @@ impl Endpoints {
     fn stays(&mut self, id: EndpointId, stalled: bool, now: Time, again: &mut bool) -> bool {
         let processor = self.processor;
         let Some(endpoint) = self.find(id) else { return false };
-        endpoint.look = Looked::Always;
+        endpoint.poll_state = PollState::Always;
         let used_up = std::mem::take(&mut endpoint.used_up);
         if endpoint.is_departing() {
             return true;
@@ -301,7 +301,7 @@ impl Endpoints {
         let worked = endpoint.strategy.has_news();
         if endpoint.strategy.machine.tells_at_ticks() {
             endpoint.show();
-            endpoint.let_on();
+            endpoint.admit();
         } else {
             endpoint.tell();
         }
@@ -313,7 +313,7 @@ impl Endpoints {
             Next::Arm => {
                 let armed = endpoint.arm();
                 if armed {
-                    endpoint.look = Looked::Armed;
+                    endpoint.poll_state = PollState::Armed;
                 }
                 !armed
             }
@@ -326,7 +326,7 @@ impl Endpoints {
                     self.resting.push(id);
                 }
                 if let Some(endpoint) = self.find(id) {
-                    endpoint.look = Looked::At(slot);
+                    endpoint.poll_state = PollState::At(slot);
                     if !ticks {
                         endpoint.strategy.counts.rests = endpoint.strategy.counts.rests.wrapping_add(1);
                     }
@@ -338,10 +338,10 @@ impl Endpoints {
 
     /// Whether no endpoint wants a look before its time, or somebody's call.
     pub(crate) fn rests(&self) -> bool {
-        let lists = [&self.active, &self.news, &self.behind];
+        let lists = [&self.active, &self.news, &self.backlogged];
         lists.into_iter().all(Vec::is_empty)
             && self.borrowers.is_empty()
-            && self.fed.is_empty()
+            && self.receive_progress.is_empty()
             && self.soft.head().is_none()
     }
 
@@ -349,7 +349,7 @@ impl Endpoints {
     pub(crate) fn is_quiet(&mut self) -> bool {
         let active = std::mem::take(&mut self.active);
         let quiet = active.iter().all(|id| {
-            let waits = |e: &Attached| e.look == Looked::Always && e.is_leaving();
+            let waits = |e: &HostEndpoint| e.poll_state == PollState::Always && e.is_leaving();
             self.find(*id).is_none_or(|e| waits(e) && !e.polls())
         });
         self.active = active;
@@ -362,8 +362,8 @@ impl Endpoints {
     }
 
     /// SDUs that came for them since this was asked last.
-    pub(crate) fn take_carried(&mut self) -> Carried {
-        std::mem::take(&mut self.carried)
+    pub(crate) fn take_receive_outcome(&mut self) -> ReceiveOutcome {
+        std::mem::take(&mut self.outcome)
     }
 
     /// Before a sleep in which SDUs wait for a line, a pacer or credits: asks their applications to ring once they send something
@@ -371,7 +371,7 @@ impl Endpoints {
     pub(crate) fn ask_senders(&mut self) -> bool {
         let mut asked = false;
         for at in 0..self.active.len() {
-            asked |= self.find(self.active[at]).is_some_and(Attached::ask_for_more);
+            asked |= self.find(self.active[at]).is_some_and(HostEndpoint::ask_for_more);
         }
         asked
     }

@@ -7,26 +7,26 @@
 //! what takes longer is a job, which has a slice of each round. Whoever gives one waits for its result, and no lock is held on
 //! the way of data.
 
-mod berth;
-mod board;
-mod part;
+mod handoff;
 mod pressure;
+mod pressure_board;
+mod shard_loop;
 
 use crate::channels::EndpointId;
 use crate::doorbell::Doorbell;
 use crate::interface::{HostInterface, OpenError};
 use crate::lent::Lent;
 pub use crate::rounds::processor_time;
-use berth::{Berth, Loan};
-use board::Board;
 use endpoint::ChannelId;
+use handoff::{ShardHandoff, ShardLease};
 use net::topology::Fabric;
 use net::{Network, NodeId};
-use part::Part;
+use pressure_board::PressureBoard;
 use rustix::event::epoll::{self, EventFlags};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::thread::Pid;
+use shard_loop::ShardLoop;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
@@ -43,9 +43,9 @@ pub struct Core {
     /// Its names, links and circuits.
     pub fabric: Fabric<HostInterface>,
     /// What the thread of each shard has beside it, while it is here.
-    parts: Vec<Option<Box<Part>>>,
+    loops: Vec<Option<Box<ShardLoop>>>,
     /// By which the threads of other shards hand these over; the first is the second shard's.
-    berths: Vec<Arc<Berth>>,
+    handoffs: Vec<Arc<ShardHandoff>>,
     /// The hosts of all shards.
     hosts: Vec<NodeId>,
     /// Lenders that had ended when their borrowers' hosts were told last.
@@ -114,26 +114,26 @@ impl Core {
 
     /// What the thread of each shard has done so far.
     pub fn shard_stats(&self) -> Vec<EngineStats> {
-        self.parts.iter().flatten().map(|part| part.stats()).collect()
+        self.loops.iter().flatten().map(|shard_loop| shard_loop.stats()).collect()
     }
 
     /// Measures rounds and commands from now on anew.
     pub fn clear_longest(&mut self) {
-        for part in self.parts.iter_mut().flatten() {
-            part.stats.longest_command = Duration::ZERO;
-            part.meter.clear();
+        for shard_loop in self.loops.iter_mut().flatten() {
+            shard_loop.stats.longest_command = Duration::ZERO;
+            shard_loop.meter.clear();
         }
     }
 
     /// Most of a processor that each thread uses while it carries nothing but SDUs of which so many are turned away by applications
     /// whose rings are full that the rest needs no more: a share from 0.1 to 1, which is no limit. It is 0.5 until it is set.
     pub fn limit_cycles(&mut self, share: f64) {
-        self.parts.iter_mut().flatten().for_each(|part| part.effort.set_limit(share));
+        self.loops.iter_mut().flatten().for_each(|shard_loop| shard_loop.cycle_limit.set_limit(share));
     }
 
     /// That of each shard's thread.
     pub fn cycle_limits(&self) -> Vec<f64> {
-        self.parts.iter().flatten().map(|part| part.effort.limit()).collect()
+        self.loops.iter().flatten().map(|shard_loop| shard_loop.cycle_limit.limit()).collect()
     }
 
     /// The threads that run the shards, in their order.
@@ -149,32 +149,32 @@ impl Core {
         self.find_hosts();
         self.forget_ended_loans();
         let took = processor_time().saturating_sub(begun);
-        if let Some(part) = self.parts.first_mut().and_then(Option::as_mut) {
-            part.stats.commands += 1;
-            part.stats.longest_command = part.stats.longest_command.max(took);
-            part.meter.note(whose, took);
+        if let Some(shard_loop) = self.loops.first_mut().and_then(Option::as_mut) {
+            shard_loop.stats.commands += 1;
+            shard_loop.stats.longest_command = shard_loop.stats.longest_command.max(took);
+            shard_loop.meter.note(whose, took);
         }
         self.scatter();
     }
 
     /// Fetches the shards of other threads, each after the round that it is in.
     fn gather(&mut self) {
-        for (berth, bell) in self.berths.iter().zip(&self.network.bells()[1..]) {
-            berth.ask();
+        for (handoff, bell) in self.handoffs.iter().zip(&self.network.bells()[1..]) {
+            handoff.ask();
             bell.rouse();
         }
-        for (number, berth) in (1..).zip(&self.berths) {
-            let Loan { shard, part } = berth.receive();
+        for (number, handoff) in (1..).zip(&self.handoffs) {
+            let ShardLease { shard, shard_loop } = handoff.receive();
             self.network.take_back(shard);
-            self.parts[number] = Some(part);
+            self.loops[number] = Some(shard_loop);
         }
     }
 
     /// Gives them back.
     fn scatter(&mut self) {
-        for (number, berth) in (1..).zip(&self.berths) {
-            if let (Some(shard), Some(part)) = (self.network.lend(number), self.parts[number].take()) {
-                berth.give(Loan { shard, part });
+        for (number, handoff) in (1..).zip(&self.handoffs) {
+            if let (Some(shard), Some(shard_loop)) = (self.network.lend(number), self.loops[number].take()) {
+                handoff.give(ShardLease { shard, shard_loop });
             }
         }
     }
@@ -196,22 +196,22 @@ impl Core {
         self.network.shard_of(host) == Some(doorbell.shard())
     }
 
-    fn part_of(&mut self, host: NodeId) -> Option<&mut Part> {
-        self.parts.get_mut(self.network.shard_of(host)?)?.as_deref_mut()
+    fn loop_of(&mut self, host: NodeId) -> Option<&mut ShardLoop> {
+        self.loops.get_mut(self.network.shard_of(host)?)?.as_deref_mut()
     }
 
     /// The endpoint that a doorbell is of.
     pub fn add_doorbell(&mut self, host: NodeId, endpoint: EndpointId, doorbell: Doorbell) {
-        if let Some(part) = self.part_of(host) {
-            part.doorbells.insert(host, endpoint, doorbell, Instant::now());
+        if let Some(shard_loop) = self.loop_of(host) {
+            shard_loop.doorbells.insert(host, endpoint, doorbell, Instant::now());
         }
     }
 
     /// Ends an endpoint and forgets its doorbell: at once, or, where its application has gone, once what waits in its send
     /// ring has left ([`HostInterface::depart`]). True if it is still there.
     pub fn remove_endpoint(&mut self, host: NodeId, endpoint: EndpointId, at_once: bool) -> bool {
-        if let Some(part) = self.part_of(host) {
-            part.keep_doorbells(|h, e| (h, e) != (host, endpoint));
+        if let Some(shard_loop) = self.loop_of(host) {
+            shard_loop.keep_doorbells(|h, e| (h, e) != (host, endpoint));
         }
         let Some(node) = self.network.node_mut::<HostInterface>(host) else { return false };
         if at_once {
@@ -243,18 +243,18 @@ impl Core {
 
     fn find_hosts(&mut self) {
         self.hosts.clear();
-        for (number, part) in self.parts.iter_mut().enumerate() {
-            if let (Some(part), Some(shard)) = (part, self.network.shard_mut(number)) {
-                part.find_hosts(shard);
-                self.hosts.extend(&part.hosts);
+        for (number, shard_loop) in self.loops.iter_mut().enumerate() {
+            if let (Some(shard_loop), Some(shard)) = (shard_loop, self.network.shard_mut(number)) {
+                shard_loop.find_hosts(shard);
+                self.hosts.extend(&shard_loop.hosts);
             }
         }
     }
 
     /// A turn of the engine's own shard.
     fn turn(&mut self, at_work: bool) {
-        if let (Some(Some(part)), Some(shard)) = (self.parts.first_mut(), self.network.shard_mut(0)) {
-            part.turn(shard, Some((&self.fabric, &self.hosts)), at_work);
+        if let (Some(Some(shard_loop)), Some(shard)) = (self.loops.first_mut(), self.network.shard_mut(0)) {
+            shard_loop.turn(shard, Some((&self.fabric, &self.hosts)), at_work);
         }
     }
 }
@@ -338,32 +338,32 @@ pub fn start(mut network: Network) -> std::io::Result<EngineHandle> {
     for (bell, wake) in network.bells().iter().zip(&wakes) {
         bell.set_waker(wake.clone().into());
     }
-    let board = (shards > 1).then(|| Arc::new(Board::new(network.bells().to_vec())));
-    let (mut berths, mut threads, mut started) = (Vec::new(), Vec::new(), Vec::new());
+    let board = (shards > 1).then(|| Arc::new(PressureBoard::new(network.bells().to_vec())));
+    let (mut handoffs, mut threads, mut started) = (Vec::new(), Vec::new(), Vec::new());
     let (tell, told) = channel();
     for (number, bells) in bells.iter().enumerate().skip(1) {
-        let berth = Arc::new(Berth::default());
-        let part = Part::new(bells.clone(), board.clone(), Some(berth.wanted().clone()), epoch);
+        let handoff = Arc::new(ShardHandoff::default());
+        let shard_loop = ShardLoop::new(bells.clone(), board.clone(), Some(handoff.wanted().clone()), epoch);
         if let Some(shard) = network.lend(number) {
-            berth.give(Loan { shard, part: Box::new(part) });
+            handoff.give(ShardLease { shard, shard_loop: Box::new(shard_loop) });
         }
-        let (ours, tell) = (berth.clone(), tell.clone());
-        berths.push(berth);
+        let (ours, tell) = (handoff.clone(), tell.clone());
+        handoffs.push(handoff);
         let life = move || {
             let _ = tell.send((number, rustix::thread::gettid()));
-            crate::panics::essential("engine", || berth::work(&ours));
+            crate::panics::essential("engine", || handoff::work(&ours));
         };
         match std::thread::Builder::new().name(format!("engine {number}")).spawn(life) {
             Ok(thread) => threads.push(thread),
             Err(e) => {
                 // Those that have begun give their shards back and end.
-                berths.pop();
-                end(&berths, &network);
+                handoffs.pop();
+                end(&handoffs, &network);
                 return Err(e);
             }
         }
     }
-    for _ in &berths {
+    for _ in &handoffs {
         started.extend(told.recv());
     }
     started.sort_unstable_by_key(|(number, _)| *number);
@@ -372,14 +372,14 @@ pub fn start(mut network: Network) -> std::io::Result<EngineHandle> {
     let engine = move || {
         let mut fabric = Fabric::new();
         fabric.set_round(crate::ROUND);
-        let mut parts: Vec<_> = (0..shards).map(|_| None).collect();
-        parts[0] = Some(Box::new(Part::new(ours, board, None, epoch)));
+        let mut loops: Vec<_> = (0..shards).map(|_| None).collect();
+        loops[0] = Some(Box::new(ShardLoop::new(ours, board, None, epoch)));
         let threads = std::iter::once(rustix::thread::gettid()).chain(started.into_iter().map(|(_, thread)| thread));
         let core = Core {
             network,
             fabric,
-            parts,
-            berths,
+            loops,
+            handoffs,
             hosts: Vec::new(),
             ended_lenders: 0,
             epoch,
@@ -400,12 +400,12 @@ pub fn start(mut network: Network) -> std::io::Result<EngineHandle> {
 }
 
 /// Ends the threads of other shards; what they had is dropped here.
-fn end(berths: &[Arc<Berth>], network: &Network) {
-    for (berth, bell) in berths.iter().zip(&network.bells()[1..]) {
-        berth.ask();
+fn end(handoffs: &[Arc<ShardHandoff>], network: &Network) {
+    for (handoff, bell) in handoffs.iter().zip(&network.bells()[1..]) {
+        handoff.ask();
         bell.rouse();
-        drop(berth.receive());
-        berth.stop();
+        drop(handoff.receive());
+        handoff.stop();
     }
 }
 
@@ -414,8 +414,8 @@ fn run(mut core: Core, commands: &Receiver<Command>) {
     core.gather();
     core.find_hosts();
     core.scatter();
-    if let Some(part) = core.parts.first_mut().and_then(Option::as_mut) {
-        part.meter.resume(part.now());
+    if let Some(shard_loop) = core.loops.first_mut().and_then(Option::as_mut) {
+        shard_loop.meter.resume(shard_loop.now());
     }
     loop {
         let commanded = match commands.try_recv() {
@@ -428,7 +428,7 @@ fn run(mut core: Core, commands: &Receiver<Command>) {
                 true
             }
             Err(std::sync::mpsc::TryRecvError::Empty) => false,
-            Err(std::sync::mpsc::TryRecvError::Disconnected) => return end(&core.berths, &core.network),
+            Err(std::sync::mpsc::TryRecvError::Disconnected) => return end(&core.handoffs, &core.network),
         };
         if let Some((whose, mut job)) = core.jobs.pop_front() {
             core.carry_out(whose, |core| {

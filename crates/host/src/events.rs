@@ -2,13 +2,13 @@
 //!
 //! What to do when is decided by [`machine`], one for each endpoint, and [`poll_list`] keeps their times. Here is what
 //! they do it with: both sides keep a word in the segment that says "I sleep", and whoever reads it there wakes the other.
-//! The host wakes a client as a futex on that word, or lets its porter ring its bell: it touches nothing that a client holds.
+//! The host wakes a client as a futex on that word, or lets its user proxy ring its bell: it touches nothing that a client holds.
 //! A new strategy is a variant of [`endpoint::Events`] and its cases in [`machine`].
 
 pub mod machine;
 pub mod poll_list;
 
-use crate::doors::Board;
+use crate::proxy::BellTable;
 use endpoint::Events;
 use endpoint::layout::{
     BY_FUTEX, CLIENT_SLEEPS, CLIENT_WAITS, HOST_PROCESSOR, HOST_RESTS, HOST_SLEEPS, NEWS_OF_ROOM, NEWS_OF_SDUS,
@@ -25,15 +25,15 @@ pub struct Bell(Ringer);
 
 #[derive(Debug)]
 enum Ringer {
-    /// By a descriptor that its porter rings (`doors/`), in this slot of the board.
-    Porter(Arc<Board>, u32),
+    /// By a descriptor that its user proxy rings (`proxy/`), in this slot of the board.
+    UserProxy(Arc<BellTable>, u32),
     /// A thread of this process, by something that never waits.
     Thread(Waker),
 }
 
 impl Bell {
-    pub(crate) fn of_porter(board: Arc<Board>, slot: u32) -> Self {
-        Bell(Ringer::Porter(board, slot))
+    pub(crate) fn of_user_proxy(board: Arc<BellTable>, slot: u32) -> Self {
+        Bell(Ringer::UserProxy(board, slot))
     }
 
     /// For an application that is a thread of this process. The engine's thread wakes it: it must not take long.
@@ -43,7 +43,7 @@ impl Bell {
 
     fn ring(&self) {
         match &self.0 {
-            Ringer::Porter(board, slot) => board.ring(*slot),
+            Ringer::UserProxy(board, slot) => board.ring(*slot),
             Ringer::Thread(waker) => waker.wake_by_ref(),
         }
     }
@@ -51,7 +51,7 @@ impl Bell {
     /// Lets what the client has put into its bell be taken out: it waits for room that there is now.
     fn empty(&self) {
         match &self.0 {
-            Ringer::Porter(board, slot) => board.empty(*slot),
+            Ringer::UserProxy(board, slot) => board.empty(*slot),
             Ringer::Thread(waker) => waker.wake_by_ref(),
         }
     }
@@ -186,7 +186,7 @@ impl Strategy {
     }
 
     /// There is room: lets the client go on.
-    pub(crate) fn let_on(&self, segment: &Segment) {
+    pub(crate) fn admit(&self, segment: &Segment) {
         if word(segment, CLIENT_WAITS).swap(0, Ordering::AcqRel) != 0
             && let Some(bell) = &self.bell
         {

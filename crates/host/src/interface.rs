@@ -5,18 +5,18 @@ mod opening;
 mod status;
 
 use crate::alarms::{NEW_POINT, OAM_WORK, ROUND_OAM};
-use crate::attached::{AttachError, Attached};
 use crate::channels::EndpointId;
-use crate::circuit::{Circuit, CircuitConfig, Credits, Keeping};
+use crate::circuit::{BackloggedCircuits, Circuit, CircuitConfig, Credits};
 use crate::circuits::Circuits;
-use crate::effort::Carried;
+use crate::cycle_limit::ReceiveOutcome;
 use crate::endpoints::{Endpoints, Pressure};
+use crate::host_endpoint::{AttachError, HostEndpoint};
 use crate::intake::Intake;
 use crate::outward::send_cell;
 use departing::Departing;
 pub(crate) use departing::LONGEST as LONGEST_DEPARTURE;
 use net::topology::{CircuitOptions, CircuitTable};
-use net::{Label, LinkNature, Node, NodeIo, SetUp};
+use net::{Label, LabelChange, LinkProperties, Node, NodeIo};
 pub use opening::OpenError;
 pub use status::EndpointStatus;
 use std::any::Any;
@@ -61,11 +61,11 @@ pub struct HostInterface {
     gone_circuits: [Counters; 2],
     pub(crate) credits: Credits,
     /// Circuits that keep what their receivers have no room for.
-    pub(crate) keeping: Keeping,
+    pub(crate) backlogs: BackloggedCircuits,
     /// What came in at its ports.
     pub(crate) intake: Intake,
     /// What its links are, by port.
-    pub(crate) links: Vec<Option<LinkNature>>,
+    pub(crate) links: Vec<Option<LinkProperties>>,
     /// The last round's moment: a pacer's time before it is not waited for, but for room on the link.
     pub(crate) now: Time,
 }
@@ -89,7 +89,7 @@ impl HostInterface {
             broken: None,
             gone_circuits: [Counters::default(); 2],
             credits: Credits::default(),
-            keeping: Keeping::default(),
+            backlogs: BackloggedCircuits::default(),
             intake: Intake::default(),
             links: Vec::new(),
             now: Time::ZERO,
@@ -135,7 +135,7 @@ impl HostInterface {
     }
 
     /// Hands each endpoint to `f` that may have something to send on a circuit.
-    pub(crate) fn for_each_sender(&mut self, id: CircuitId, mut f: impl FnMut(&mut Attached)) {
+    pub(crate) fn for_each_sender(&mut self, id: CircuitId, mut f: impl FnMut(&mut HostEndpoint)) {
         let Some(circuit) = self.circuits.get(id.key()) else { return };
         let users = circuit.sender.iter().chain(&circuit.oam).map(|user| user.endpoint);
         let leavers = circuit.departing.iter().map(|leaver| leaver.endpoint);
@@ -152,7 +152,7 @@ impl HostInterface {
     ///
     /// # Errors
     /// The host has as many as it may.
-    pub fn attach(&mut self, endpoint: Attached) -> Result<EndpointId, AttachError> {
+    pub fn attach(&mut self, endpoint: HostEndpoint) -> Result<EndpointId, AttachError> {
         if self.endpoints.len() >= self.max_endpoints {
             return Err(AttachError::Full(self.max_endpoints));
         }
@@ -166,7 +166,7 @@ impl HostInterface {
     ///
     /// # Errors
     /// As [`HostInterface::attach`].
-    pub fn attach_asleep(&mut self, mut endpoint: Attached) -> Result<EndpointId, AttachError> {
+    pub fn attach_asleep(&mut self, mut endpoint: HostEndpoint) -> Result<EndpointId, AttachError> {
         endpoint.asleep = true;
         self.attach(endpoint)
     }
@@ -241,7 +241,7 @@ impl HostInterface {
     }
 
     /// Forgets those that are behind no more; true if there is one.
-    pub(crate) fn look_at_those_behind(&mut self, now: Time) -> bool {
+    pub(crate) fn look_at_backlogged(&mut self, now: Time) -> bool {
         self.endpoints.release_if_caught_up(now);
         self.endpoints.has_behind_changed()
     }
@@ -256,8 +256,8 @@ impl HostInterface {
     }
 
     /// SDUs that came for its applications since this was asked last.
-    pub(crate) fn take_carried(&mut self) -> Carried {
-        self.endpoints.take_carried()
+    pub(crate) fn take_receive_outcome(&mut self) -> ReceiveOutcome {
+        self.endpoints.take_receive_outcome()
     }
 
     /// Whether an endpoint keeps the host's thread awake whatever happens.
@@ -287,14 +287,14 @@ impl HostInterface {
     /// or has something to send now, and nobody who makes way for an application, or keeps cells for it, sees it get on.
     pub fn is_quiet(&mut self) -> bool {
         let now = self.now;
-        !self.endpoints.gets_on(now) && !self.keeping.gets_on(now) && self.endpoints.is_quiet()
+        !self.endpoints.gets_on(now) && !self.backlogs.gets_on(now) && self.endpoints.is_quiet()
     }
 
     /// Before a sleep: asks applications that are waited for to ring once they have room, or send on another channel than one
     /// that waits. True if any was asked: look once more, since it may have done so just before.
     pub fn prepare_sleep(&mut self) -> bool {
         let held = self.ask_those_held_up() | self.endpoints.ask_borrowers() | self.endpoints.ask_senders();
-        self.endpoints.ask_those_behind() | held
+        self.endpoints.ask_backlogged() | held
     }
 
     /// Endpoints at most.
@@ -367,7 +367,7 @@ impl CircuitTable for HostInterface {
                     "the link at port {port} carries no credits: flow = \"credit\" needs cell links, inside a network or to another Cellway by tcp or by udp with form = \"batch\""
                 ));
             }
-            if options.aal == net::Aal::Aal34 {
+            if options.aal == net::FrameAal::Aal34 {
                 return Err("flow = \"credit\" is for circuits of aal5 and aal0".into());
             }
         }
@@ -453,7 +453,7 @@ impl Node for HostInterface {
     fn rests(&self) -> bool {
         self.endpoints.rests()
             && self.credits.rests()
-            && self.keeping.rests()
+            && self.backlogs.rests()
             && self.answers.is_empty()
             && self.departing.is_empty()
             && self.given_up.is_empty()
@@ -471,21 +471,21 @@ impl Node for HostInterface {
             .chain(self.circuits.poll_timeout())
             .chain(self.circuits.oam().poll_timeout())
             .chain(self.credits.poll_timeout())
-            .chain(self.keeping.poll_timeout())
+            .chain(self.backlogs.poll_timeout())
             .chain(self.endpoints.poll_timeout())
             .chain(departing)
             .min()
     }
 
-    fn handle_link(&mut self, port: u16, link: Option<LinkNature>) {
+    fn handle_link(&mut self, port: u16, link: Option<LinkProperties>) {
         let port = usize::from(port);
         self.links.resize(self.links.len().max(port + 1), None);
         self.links[port] = link;
         self.intake.begin(port);
     }
 
-    fn poll_set_up(&mut self) -> Option<SetUp> {
-        self.circuits.poll_set_up()
+    fn poll_label_change(&mut self) -> Option<LabelChange> {
+        self.circuits.poll_label_change()
     }
 
     fn drop_waiting(&mut self, port: u16, label: Label) {

@@ -5,7 +5,7 @@ mod parcels;
 use crate::circuit::NOT_USER;
 use crate::interface::HostInterface;
 use endpoint::Aal;
-use net::{Aal as FrameAal, Carries, LineCounters};
+use net::{Carries, FrameAal, LineCounters};
 use sar::aal0;
 use wire::cell::run_length;
 use wire::oam::{Flow, Function, Loopback};

@@ -60,7 +60,7 @@ mod rounds;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Attached, CircuitConfig};
+    use crate::{CircuitConfig, HostEndpoint};
     use endpoint::segment::Segment;
     use endpoint::{DataPath, Direction, Events, Geometry, OpenOptions};
     use wire::CircuitId;
@@ -79,7 +79,7 @@ mod tests {
 
     fn attach(host: &mut HostInterface, path: DataPath) -> EndpointId {
         let segment = Arc::new(Segment::anonymous(Geometry::default()).unwrap());
-        host.attach(Attached::new(segment, Events::Interrupt, path, None)).unwrap()
+        host.attach(HostEndpoint::new(segment, Events::Interrupt, path, None)).unwrap()
     }
 
     #[test]

@@ -10,22 +10,21 @@
 #![deny(unsafe_op_in_unsafe_fn)]
 
 mod alarms;
-mod attached;
+mod app_memory;
 mod channels;
 mod circuit;
 mod circuits;
 mod credit;
+mod cycle_limit;
 mod direct;
 mod doorbell;
-mod doors;
-mod effort;
 mod endpoints;
 pub mod engine;
 pub mod events;
+mod host_endpoint;
 mod intake;
 mod interface;
 mod inward;
-mod keeping;
 mod lending;
 mod lent;
 #[allow(unsafe_code)]
@@ -33,28 +32,29 @@ pub mod measure;
 mod oam;
 mod outbound;
 mod outward;
-mod own;
 mod pages;
 pub mod panics;
 pub mod path;
+mod proxy;
 pub mod quota;
 mod reaper;
+mod receive_backlog;
 mod rounds;
 pub mod service;
 pub mod synchronous;
 #[allow(unsafe_code)]
 mod sys;
-mod turns;
+mod transmit_scheduler;
 
 /// What a live network adds to the variation of delay at each hop: its thread is on time to within this, or the tolerance of
 /// contracts is used up.
 pub const ROUND: std::time::Duration = std::time::Duration::from_millis(1);
 
-pub use attached::{AttachError, Attached};
 pub use channels::EndpointId;
 pub use circuit::{CircuitConfig, CircuitCounts, CircuitStatus};
 pub use doorbell::Doorbell;
 pub use events::{Bell, EventCounts};
+pub use host_endpoint::{AttachError, HostEndpoint};
 pub use interface::{EndpointStatus, HostInterface, OpenError};
 pub use lent::Lent;
 pub use oam::{MAX_POINTS, OamError, OamStatus};

@@ -11,7 +11,7 @@ use crate::interface::HostInterface;
 use crate::outward::send_cell;
 use net::{Carries, NodeIo};
 use switch::oam::{
-    Alarm, AlarmKind, EndPoint, Event, Outcome, PERIOD, PointConfig, Request, RequestError, Results, Timers,
+    Alarm, AlarmKind, EndPoint, Event, PERIOD, PointConfig, Request, RequestError, RequestOutcome, Results, Timers,
 };
 use wire::oam::{Defect, DefectType, Flow, Function, Location};
 use wire::{Cell, CellHeader, CircuitId, DropReason, Time};
@@ -33,7 +33,7 @@ pub struct OamStatus {
     /// What was found of what comes.
     pub received: Option<Results>,
     /// The last request that was made here, and what came of it.
-    pub request: Option<(Request, Outcome)>,
+    pub request: Option<(Request, RequestOutcome)>,
     /// Requests of the other end that were denied.
     pub refused: u64,
 }

@@ -5,17 +5,17 @@
 //! left, whichever it was ([`Consumer::give_back`]). On the data path `single-copy` slots go back in order, since
 //! applications judge by the ring's index which memory is theirs again.
 
-mod aboard;
 mod given_up;
+mod in_flight;
 
 use crate::channels::Channel;
 use crate::path::Source;
-use aboard::Aboard;
-pub(crate) use aboard::{Held, MOST_CELLS, Sent};
 use endpoint::ChannelId;
 use endpoint::layout::{Descriptor, Head};
 use endpoint::ring::Consumer;
 use given_up::GivenUp;
+use in_flight::InFlightParcels;
+pub(crate) use in_flight::{MOST_CELLS, ParcelMemory, ReadGuard};
 use sar::{SduMeta, Segmentation, aal34};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -138,7 +138,7 @@ pub(crate) struct Outbound {
     /// Which of those are done with, where slots go back in order.
     in_order: Option<VecDeque<bool>>,
     /// What has left in parcels and has not been read.
-    aboard: Aboard,
+    aboard: InFlightParcels,
     /// What waited for channels whose circuits are no more.
     given_up: GivenUp,
     slots: u32,
@@ -156,7 +156,7 @@ impl Outbound {
             leaving: 0,
             taken: 0,
             in_order: in_order.then(VecDeque::new),
-            aboard: Aboard::default(),
+            aboard: InFlightParcels::default(),
             given_up: GivenUp::default(),
             slots,
         }

@@ -3,7 +3,7 @@
 use crate::circuit::{Before, Circuit, NOT_USER};
 use crate::outbound::{Class, Leaving, Outgoing};
 use endpoint::Aal;
-use net::{Aal as FrameAal, Carries, NodeIo};
+use net::{Carries, FrameAal, NodeIo};
 use sar::aal0;
 use wire::oam::Flow;
 use wire::{Cell, Time};

@@ -3,7 +3,7 @@
 //! Each path is a way to begin an SDU; what it gives is read by the segmenter in one pass. A new path is a
 //! variant here and a case of `begin`.
 
-use crate::own::{Mapped, Own};
+use crate::app_memory::{AppMemory, Mapped};
 use endpoint::DataPath;
 use endpoint::layout::{Descriptor, INLINE_OCTETS, MAX_PAGES};
 use endpoint::segment::Segment;
@@ -97,7 +97,7 @@ pub(crate) struct Path {
     staging: Vec<Vec<u8>>,
     staged: Vec<bool>,
     staging_octets: usize,
-    pub(crate) own: Own,
+    pub(crate) own: AppMemory,
 }
 
 /// SDUs of one endpoint that leave from staging buffers at once, at most. Only paced circuits keep one for long.
@@ -117,7 +117,7 @@ impl Path {
             staging,
             staged: vec![false],
             staging_octets,
-            own: Own::default(),
+            own: AppMemory::default(),
         }
     }
 

@@ -1,24 +1,23 @@
 //! The door: a UNIX socket at which applications get endpoints and circuits.
 //!
 //! The kernel says who is at the other end (`SO_PEERCRED`); a policy says what they may. One thread, never blocking on a
-//! client: connections and what comes with them are in processes of their own (`doors/`). What a connection opened
+//! client: connections and what comes with them are in processes of their own (`connections/`). What a connection opened
 //! ends with it, however it ends.
 
-mod aside;
 mod client;
 mod handler;
 mod opened;
+mod worker_pool;
 
 pub use handler::{Everybody, Handler, Reply, Takes};
 pub use opened::Opened;
 
 use crate::direct::Broker;
-use crate::doors::{Doors, Visitor};
 use crate::engine::EngineHandle;
+use crate::proxy::{Connection, Connections};
 use crate::quota::{Account, Ledger};
-use aside::Desk;
-use client::{Client, Shop, TURN};
-use endpoint::place::{Place, PlaceError};
+use client::{Client, ServiceContext, TURN};
+use endpoint::socket_path::{SocketPath, SocketPathError};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -27,6 +26,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use worker_pool::WorkerPool;
 
 /// The time of the service's thread that one user takes, with all connections, before the others' turn. One request may take longer.
 const SHARE: Duration = Duration::from_millis(2);
@@ -45,7 +45,7 @@ pub enum StartError {
     Running(PathBuf),
     /// Nothing can listen there.
     #[error(transparent)]
-    Place(PlaceError),
+    Place(SocketPathError),
     /// The system.
     #[error("cannot listen at {path}: {source}")]
     System {
@@ -59,7 +59,7 @@ pub enum StartError {
 /// A running service; stops when dropped.
 #[derive(Debug)]
 pub struct Service {
-    place: Place,
+    place: SocketPath,
     stop: OwnedFd,
     reviewer: Reviewer,
     thread: Option<JoinHandle<()>>,
@@ -112,21 +112,21 @@ impl Drop for Service {
 }
 
 fn serve(
-    mut doors: Doors,
+    mut connections: Connections,
     bells: [&OwnedFd; 2],
     engine: &EngineHandle,
-    (handler, desk): (&dyn Handler, &Desk),
+    (handler, workers): (&dyn Handler, &WorkerPool),
     max: usize,
 ) {
     let [stop, again] = bells;
     let mut clients: Vec<Client> = Vec::new();
-    let mut shop = Shop { engine, handler, desk, broker: Broker::default(), ledger: Ledger::default() };
+    let mut context = ServiceContext { engine, handler, workers, broker: Broker::default(), ledger: Ledger::default() };
     let news = handler.news();
     let mut sessions = 0;
     loop {
-        shop.ledger.handle_timeout(Instant::now());
-        let door = PollFd::from_borrowed_fd(doors.as_fd(), PollFlags::IN);
-        let answers = PollFd::from_borrowed_fd(desk.bell(), PollFlags::IN);
+        context.ledger.handle_timeout(Instant::now());
+        let door = PollFd::from_borrowed_fd(connections.as_fd(), PollFlags::IN);
+        let answers = PollFd::from_borrowed_fd(workers.bell(), PollFlags::IN);
         let mut fds = vec![PollFd::new(stop, PollFlags::IN), door, PollFd::new(again, PollFlags::IN), answers];
         fds.extend(news.map(|news| PollFd::from_borrowed_fd(news, PollFlags::IN)));
         // A client that does not take its answers is asked nothing more.
@@ -140,7 +140,7 @@ fn serve(
         // Who has not come to an end, and whose turn has not come for want of time: what told of it may not tell again.
         let waits = |c: &Client| c.mapping.is_some() || c.is_ending() || c.passed_over;
         let goes_on = clients.iter().any(waits);
-        let looks_again = shop.broker.is_late() || clients.iter().any(|c| c.line.is_withheld());
+        let looks_again = context.broker.is_late() || clients.iter().any(|c| c.line.is_withheld());
         let most = match goes_on {
             true => Some(Timespec { tv_sec: 0, tv_nsec: 0 }),
             false => looks_again.then_some(LOOK_AGAIN),
@@ -156,7 +156,7 @@ fn serve(
         if ready[0] {
             for client in &mut clients {
                 client.go();
-                while client.end_step(&mut shop) {}
+                while client.end_step(&mut context) {}
             }
             return;
         }
@@ -166,7 +166,7 @@ fn serve(
         }
         let has_answers = ready[3];
         if has_answers {
-            desk.silence();
+            workers.silence();
         }
         let mut place = 4;
         let mut has_news = false;
@@ -178,7 +178,7 @@ fn serve(
                 let _ = rustix::io::read(news, &mut [0; 8]);
             }
         }
-        shop.broker.go_on();
+        context.broker.go_on();
         let mut spent: HashMap<u32, Duration> = HashMap::new();
         let mut passed_over = false;
         clients.retain_mut(|client| {
@@ -198,16 +198,16 @@ fn serve(
             let until = begin + SHARE.saturating_sub(*of_user);
             let mut stays = !client.is_gone()
                 && !has_ended
-                && (!has_news || client.hears(&shop))
-                && (!calls || client.passed_over || client.turn(&mut shop, until));
-            stays &= !review || client.review(&mut shop);
+                && (!has_news || client.hears(&context))
+                && (!calls || client.passed_over || client.turn(&mut context, until));
+            stays &= !review || client.review(&mut context);
             if client.greeted && !was_greeted {
-                doors.admit(client.peer.uid);
+                connections.admit(client.peer.uid);
             }
             if !stays {
                 client.go();
                 // All that ends takes time of its user's.
-                stays = client.passed_over || client.end_until(&mut shop, until);
+                stays = client.passed_over || client.end_until(&mut context, until);
             }
             *of_user += begin.elapsed();
             stays
@@ -218,8 +218,8 @@ fn serve(
         }
         let mut greeted = clients.iter().filter(|c| c.greeted).count();
         for _ in 0..if ready[1] { TURN } else { 0 } {
-            match doors.next() {
-                Ok(Some(Visitor { line, peer })) => {
+            match connections.next() {
+                Ok(Some(Connection { line, peer })) => {
                     let of_user = || clients.iter().filter(|client| client.peer.uid == peer.uid).count();
                     let max_connections = (greeted >= max && of_user() >= OWN_CONNECTIONS).then_some(max);
                     clients.push(Client {
@@ -248,8 +248,8 @@ fn serve(
                 }
                 Ok(None) => break,
                 Err(e) => {
-                    tracing::error!("service: the gate, which accepts connections, has gone: {e}");
-                    panic!("the gate has gone");
+                    tracing::error!("service: the acceptor, which accepts connections, has gone: {e}");
+                    panic!("the acceptor has gone");
                 }
             }
         }

@@ -4,7 +4,7 @@ mod lan;
 
 use endpoint::segment::Segment;
 use endpoint::{Aal, ChannelId, DataPath, Direction, Endpoint, EndpointConfig, Events, Geometry, OpenOptions};
-use host::{Attached, CircuitConfig, HostInterface};
+use host::{CircuitConfig, HostEndpoint, HostInterface};
 use lan::{Lan, circuit, until};
 use net::Carries;
 use sar::SduMeta;
@@ -187,7 +187,7 @@ fn a_circuit_with_credits_is_not_opened_with_it() {
     let contract = Contract { flow: Flow::Credit, ..Contract::default() };
     host.add_circuit(circuit(102), CircuitConfig { contract, ..CircuitConfig::default() });
     let segment = Arc::new(Segment::anonymous(Geometry::default()).unwrap());
-    let id = host.attach(Attached::new(segment, Events::Polling, DataPath::Shared, None)).unwrap();
+    let id = host.attach(HostEndpoint::new(segment, Events::Polling, DataPath::Shared, None)).unwrap();
     let refused = host.open(id, circuit(102), Aal::Aal34).unwrap_err().to_string();
     assert_eq!(refused, "circuit 0.102 has flow = \"credit\", which is for circuits of aal5 and aal0");
     // It has taken no channel.

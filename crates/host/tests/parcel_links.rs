@@ -269,7 +269,7 @@ fn a_parcel_on_a_circuit_whose_continuity_is_checked_shows_that_it_goes_on() {
     network.connect(End::Port(host, 0), End::Port(giver, 0), LinkConfig::default()).unwrap();
     let oam = OamOptions { continuity: true, monitoring: None };
     let options =
-        CircuitOptions { contract: Contract::default(), aal: net::Aal::Aal5, sends: true, receives: true, oam };
+        CircuitOptions { contract: Contract::default(), aal: net::FrameAal::Aal5, sends: true, receives: true, oam };
     let here: &mut HostInterface = network.node_mut(host).unwrap();
     CircuitTable::add_circuit(here, 0, circuit(100), &options).unwrap();
     for vci in &CIRCUITS[1..] {

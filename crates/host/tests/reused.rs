@@ -7,7 +7,7 @@ use endpoint::layout::Head;
 use endpoint::{Aal, ChannelId};
 use host::HostInterface;
 use net::topology::{CircuitOptions, CircuitTable};
-use net::{Label, RouteOptions, Switch, TapConfig};
+use net::{Label, RouteOptions, SwitchElement, TapConfig};
 use pair::{Application, TO_SEND, World, circuit, contract};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -50,17 +50,17 @@ fn remake(world: &mut World, vci: u16, at: impl Fn(&str) -> bool) {
             CircuitTable::remove_circuit(host(world, which), 0, id);
         }
     }
-    let switch: &mut Switch = world.network.node_mut(world.switch).unwrap();
+    let switch: &mut SwitchElement = world.network.node_mut(world.switch).unwrap();
     for (from, to) in [(0, 1), (1, 0)] {
         if at("s1") {
             assert!(switch.remove_route(from, Label::Vc(id), None));
             let options =
-                RouteOptions { aal: net::Aal::Aal5, contract: contract(vci).delayed_by(Duration::from_millis(1)) };
+                RouteOptions { aal: net::FrameAal::Aal5, contract: contract(vci).delayed_by(Duration::from_millis(1)) };
             switch.add_route((from, Label::Vc(id)), (to, Label::Vc(id)), options).unwrap();
         }
     }
     let options = CircuitOptions {
-        aal: net::Aal::Aal5,
+        aal: net::FrameAal::Aal5,
         contract: contract(vci),
         sends: true,
         receives: true,

@@ -8,7 +8,7 @@ use host::engine;
 use host::service::Everybody;
 use lan::{Lan, circuit};
 use net::topology::{CircuitDescription, LinkDescription};
-use net::{Carries, LinkConfig, Network, SwitchConfig};
+use net::{Carries, LinkConfig, Network, SwitchElementConfig};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use traffic::{Contract, Flow};
@@ -23,7 +23,7 @@ fn lan(shards: usize, carries: Carries) -> Lan {
         let (fabric, network) = (&mut core.fabric, &mut core.network);
         let stations = [
             fabric.add_host(network, "alpha", HostInterface::new(64)).unwrap(),
-            fabric.add_switch(network, "s1", SwitchConfig::default()).unwrap(),
+            fabric.add_switch(network, "s1", SwitchElementConfig::default()).unwrap(),
             fabric.add_host(network, "beta", HostInterface::new(64)).unwrap(),
         ];
         for (n, node) in stations.into_iter().enumerate() {

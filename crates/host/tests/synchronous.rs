@@ -4,7 +4,7 @@ use endpoint::layout::{Descriptor, Head};
 use endpoint::segment::Segment;
 use endpoint::{Aal, DataPath, Events, Geometry, Local};
 use host::synchronous::{Executive, Slot};
-use host::{Attached, CircuitConfig, HostInterface};
+use host::{CircuitConfig, HostEndpoint, HostInterface};
 use net::{Carries, End, FramePool, LinkConfig, Network, NodeId};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -59,7 +59,7 @@ fn world() -> (Network, [NodeId; 2], [Application; 2]) {
         let mut local = Local::new(&segment);
         assert!((0..GEOMETRY.buffers).all(|buffer| local.free.push(Head::of_buffer(buffer))));
         let host = network.node_mut::<HostInterface>(node).unwrap();
-        let id = host.attach(Attached::new(segment, Events::Polling, DataPath::Shared, None)).unwrap();
+        let id = host.attach(HostEndpoint::new(segment, Events::Polling, DataPath::Shared, None)).unwrap();
         Application { local, channel: host.open(id, circuit, Aal::Aal5).unwrap().0 }
     });
     (network, nodes, applications)

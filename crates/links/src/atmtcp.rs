@@ -10,7 +10,7 @@ pub use crate::connection::LinkError;
 
 use crate::connection::{Judgement, Out, begins_tls};
 use net::external::{CircuitNotice, PeerCircuit};
-use net::frame::{AAL0_FRAME_OCTETS, Aal, Frame};
+use net::frame::{AAL0_FRAME_OCTETS, Frame, FrameAal};
 use net::node::NodeIo;
 use peer::PeerCircuits;
 use sar::SduMeta;
@@ -117,8 +117,8 @@ impl Machine {
     }
 
     /// Sets what a circuit's octets are: AAL0 cells, or SDUs of AAL5 (unless said otherwise) or AAL3/4.
-    pub fn set_aal(&mut self, circuit: CircuitId, aal: Aal) {
-        for (set, of) in [(&mut self.aal0, Aal::Aal0), (&mut self.aal34, Aal::Aal34)] {
+    pub fn set_aal(&mut self, circuit: CircuitId, aal: FrameAal) {
+        for (set, of) in [(&mut self.aal0, FrameAal::Aal0), (&mut self.aal34, FrameAal::Aal34)] {
             if aal == of {
                 set.insert(circuit);
             } else {
@@ -127,13 +127,13 @@ impl Machine {
         }
     }
 
-    fn aal(&self, circuit: CircuitId) -> Aal {
+    fn aal(&self, circuit: CircuitId) -> FrameAal {
         if self.aal0.contains(&circuit) {
-            Aal::Aal0
+            FrameAal::Aal0
         } else if self.aal34.contains(&circuit) {
-            Aal::Aal34
+            FrameAal::Aal34
         } else {
-            Aal::Aal5
+            FrameAal::Aal5
         }
     }
 
@@ -316,7 +316,7 @@ impl Machine {
             });
         }
         let aal = self.aal(head.circuit);
-        if head.octets == 0 && !self.relays || aal == Aal::Aal0 && head.octets != AAL0_FRAME_OCTETS {
+        if head.octets == 0 && !self.relays || aal == FrameAal::Aal0 && head.octets != AAL0_FRAME_OCTETS {
             return Ok(skip(io, DropReason::Malformed));
         }
         if head.octets > io.pool().buffer_octets() {
@@ -330,7 +330,7 @@ impl Machine {
     }
 
     fn complete(&mut self, frame: Frame, io: &mut NodeIo<'_>) -> Input {
-        if frame.aal == Aal::Aal0
+        if frame.aal == FrameAal::Aal0
             && let Some([a, b, c, d, ..]) = io.pool_mut().octets_mut(&frame)
         {
             // The header word is in the order of the sender's machine, which is little-endian.
@@ -347,7 +347,7 @@ impl Machine {
         match parsed {
             Ok(_) if self.relays => {
                 let text = &self.text[..octets];
-                match io.pool_mut().copy_in(CircuitId::default(), Aal::Aal5, SduMeta::default(), text) {
+                match io.pool_mut().copy_in(CircuitId::default(), FrameAal::Aal5, SduMeta::default(), text) {
                     Some(frame) => return Input::Ready { frame },
                     None => io.count_drops(0, DropReason::NoBuffer, 1),
                 }
@@ -390,7 +390,7 @@ impl Machine {
         if reason.is_none() {
             let head = Head { circuit: frame.circuit, octets: octets.len() }.to_octets();
             match (aal, octets) {
-                (Aal::Aal0, [a, b, c, d, payload @ ..]) => self.out.push(&[&head, &[*d, *c, *b, *a], payload], 1),
+                (FrameAal::Aal0, [a, b, c, d, payload @ ..]) => self.out.push(&[&head, &[*d, *c, *b, *a], payload], 1),
                 _ => self.out.push(&[&head, octets], u32::from(head[..4] != [0; 4])),
             }
         }
@@ -429,8 +429,8 @@ pub fn qos_text(notice: &CircuitNotice) -> String {
     };
     let aal = notice.aal.name();
     let max_sdu = match notice.aal {
-        Aal::Aal5 | Aal::Aal34 => MAX_OCTETS,
-        Aal::Aal0 => AAL0_FRAME_OCTETS,
+        FrameAal::Aal5 | FrameAal::Aal34 => MAX_OCTETS,
+        FrameAal::Aal0 => AAL0_FRAME_OCTETS,
     };
     let pcr =
         notice.contract.pcr.map(|pcr| format!("max_pcr={},", pcr.cells_per_s().ceil() as u64)).unwrap_or_default();

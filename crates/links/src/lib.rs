@@ -9,7 +9,7 @@
 pub mod atmtcp;
 pub mod cells;
 mod connection;
-mod lobby;
+mod connection_acceptor;
 pub mod relay;
 mod sys;
 pub mod tcp;

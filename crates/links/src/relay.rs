@@ -9,7 +9,7 @@
 //! ([`Relay::set_patience`]) no longer than that. A frame for several goes to those that have room; at the others it is dropped and
 //! counted `queue_full`, so that a slow link holds up nobody.
 
-use net::frame::{Aal, Frame};
+use net::frame::{Frame, FrameAal};
 use net::node::{Node, NodeIo};
 use sar::SduMeta;
 use std::any::Any;
@@ -157,7 +157,8 @@ impl Relay {
                     closed.as_bytes()
                 }
             };
-            let Some(frame) = io.pool_mut().copy_in(CircuitId::default(), Aal::Aal5, SduMeta::default(), text) else {
+            let Some(frame) = io.pool_mut().copy_in(CircuitId::default(), FrameAal::Aal5, SduMeta::default(), text)
+            else {
                 return false;
             };
             if let Err(frame) = io.put_frame(to, frame) {

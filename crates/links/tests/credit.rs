@@ -7,9 +7,9 @@ use between::{Between, Datagrams, Octets};
 use endpoint::layout::{Descriptor, Head};
 use endpoint::segment::Segment;
 use endpoint::{Aal, DataPath, Events, Geometry, Local};
-use host::{Attached, HostInterface};
+use host::{HostEndpoint, HostInterface};
 use net::topology::{CircuitDescription, Fabric, LinkDescription};
-use net::{FramePool, LinkConfig, LinkId, Network, SwitchConfig};
+use net::{FramePool, LinkConfig, LinkId, Network, SwitchElementConfig};
 use rand::rngs::StdRng;
 use rand::{Rng, RngCore, SeedableRng};
 use std::sync::Arc;
@@ -45,7 +45,7 @@ impl Side {
         let mut fabric: Fabric<HostInterface> = Fabric::new();
         let node = fabric.add_host(&mut network, "here", HostInterface::new(4)).unwrap();
         fabric.add_outside("there").unwrap();
-        fabric.add_switch(&mut network, "s1", SwitchConfig::default()).unwrap();
+        fabric.add_switch(&mut network, "s1", SwitchElementConfig::default()).unwrap();
         let outside = LinkConfig { peer_takes_credits: true, ..LinkConfig::default() };
         let mut add = |fabric: &mut Fabric<HostInterface>, ends: [&str; 2], config| {
             let link = LinkDescription { ends: ends.map(|end| end.parse().unwrap()), config };
@@ -61,7 +61,7 @@ impl Side {
         let mut local = Local::new(&segment);
         assert!((0..BUFFERS).all(|buffer| local.free.push(Head::of_buffer(buffer))));
         let host: &mut HostInterface = network.node_mut(node).unwrap();
-        let id = host.attach(Attached::new(segment, Events::Polling, DataPath::Shared, None)).unwrap();
+        let id = host.attach(HostEndpoint::new(segment, Events::Polling, DataPath::Shared, None)).unwrap();
         let channel = host.open(id, CircuitId::new(0, 100).unwrap(), Aal::Aal5).unwrap().0;
         Side { network, link, local, channel, sent: 0 }
     }

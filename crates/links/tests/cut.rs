@@ -2,7 +2,7 @@
 //! for, to the last one: at the ends by their counters, on the way by the proxy that cuts.
 
 use links::tcp::{Role, Shell};
-use net::{Aal, Carries, End, FramePool, LinkConfig, LinkId, Network, Node, NodeId, NodeIo};
+use net::{Carries, End, FrameAal, FramePool, LinkConfig, LinkId, Network, Node, NodeId, NodeIo};
 use sar::SduMeta;
 use std::any::Any;
 use std::io::{ErrorKind, Read as _, Write as _};
@@ -48,7 +48,7 @@ impl Node for Talker {
         }
         for _ in 0..if self.talks { 4 } else { 0 } {
             let octets = pdu(self.sent);
-            let frame = io.pool_mut().copy_in(self.circuit, Aal::Aal5, SduMeta::default(), &octets);
+            let frame = io.pool_mut().copy_in(self.circuit, FrameAal::Aal5, SduMeta::default(), &octets);
             let Some(frame) = frame else { break };
             if let Err(frame) = io.put_frame(0, frame) {
                 io.pool_mut().release(frame);

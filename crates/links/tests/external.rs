@@ -4,7 +4,7 @@ use links::atmtcp::Machine;
 use links::tcp::{Role, Shell};
 use links::udp::{self, Form};
 use net::{
-    Aal, Carries, CircuitNotice, End, FramePool, LinkConfig, LinkId, Network, Node, NodeId, NodeIo, PeerCircuit,
+    Carries, CircuitNotice, End, FrameAal, FramePool, LinkConfig, LinkId, Network, Node, NodeId, NodeIo, PeerCircuit,
 };
 use proptest::prelude::*;
 use sar::SduMeta;
@@ -16,7 +16,7 @@ use traffic::Contract;
 use wire::octets::Format;
 use wire::{Cell, CellHeader, CircuitId, DropReason, PayloadType, Time};
 
-type Sdu = (CircuitId, Aal, Vec<u8>);
+type Sdu = (CircuitId, FrameAal, Vec<u8>);
 
 /// Keeps all that arrives.
 #[derive(Default)]
@@ -77,7 +77,7 @@ fn side(carries: Carries) -> (Network, NodeId, LinkId) {
 fn through(octets: &[u8], piece: usize, aal0: &[CircuitId]) -> (Vec<Sdu>, net::LineCounters, bool) {
     let (mut network, sink, link) = side(Carries::Frames);
     let mut machine = Machine::new();
-    aal0.iter().for_each(|c| machine.set_aal(*c, Aal::Aal0));
+    aal0.iter().for_each(|c| machine.set_aal(*c, FrameAal::Aal0));
     let mut failed = false;
     for part in octets.chunks(piece.max(1)) {
         let mut part = part;
@@ -104,7 +104,7 @@ fn frames_that_linux_sends_arrive_whatever_pieces_tcp_makes_of_them() {
     let octets = [OPEN, HELLO, b"\0\0\0\0\0\0\0\x06C 1.42", HELLO].concat();
     for piece in 1..octets.len() {
         let (frames, ..) = through(&octets, piece, &[]);
-        let hello = (id("1.42"), Aal::Aal5, b"hello".to_vec());
+        let hello = (id("1.42"), FrameAal::Aal5, b"hello".to_vec());
         assert_eq!(frames, [hello.clone(), hello], "pieces of {piece}");
     }
 }
@@ -122,13 +122,13 @@ fn an_aal0_cells_header_is_turned_from_the_peers_order() {
     octets.extend_from_slice(&0x0000_0642u32.to_le_bytes());
     octets.extend_from_slice(&[7; 48]);
     let (frames, ..) = through(&octets, 7, &[id("0.100")]);
-    assert_eq!((frames[0].1, &frames[0].2[..4]), (Aal::Aal0, &0x0000_0642u32.to_be_bytes()[..]));
+    assert_eq!((frames[0].1, &frames[0].2[..4]), (FrameAal::Aal0, &0x0000_0642u32.to_be_bytes()[..]));
     // And back: what goes out is what came in.
     let (mut network, sink, link) = side(Carries::Frames);
     network.node_mut::<Sink>(sink).unwrap().to_send.push(frames[0].clone());
     network.run(Time::ZERO);
     let mut machine = Machine::new();
-    machine.set_aal(id("0.100"), Aal::Aal0);
+    machine.set_aal(id("0.100"), FrameAal::Aal0);
     assert!(network.external(link, Time::ZERO, |io| machine.transmit(io)).unwrap());
     assert_eq!(machine.poll_transmit(), octets);
 }
@@ -179,7 +179,7 @@ fn two_networks_exchange_sdus_over_tcp_and_connect_again_after_a_break() {
             step(&mut b, start);
             a.link_info(link_a).unwrap().up && b.link_info(link_b).unwrap().up
         });
-        let sdus: Vec<_> = [1, 1500, 65_535].map(|n| (id("0.100"), Aal::Aal5, vec![n as u8; n])).into();
+        let sdus: Vec<_> = [1, 1500, 65_535].map(|n| (id("0.100"), FrameAal::Aal5, vec![n as u8; n])).into();
         a.node_mut::<Sink>(sink_a).unwrap().to_send = sdus.clone();
         b.node_mut::<Sink>(sink_b).unwrap().to_send = sdus.clone();
         until("transfer", || {
@@ -292,13 +292,13 @@ fn a_peer_that_reads_nothing_does_not_stall_another_link() {
     let mut refused = 0;
     while refused < 50 {
         let node = network.node_mut::<Sink>(sink).unwrap();
-        node.to_send.push((id("0.100"), Aal::Aal5, vec![1; 60_000]));
+        node.to_send.push((id("0.100"), FrameAal::Aal5, vec![1; 60_000]));
         step(&mut network, start);
         refused = network.node_mut::<Sink>(sink).unwrap().refused;
     }
     let mut received = 0;
     for i in 0..100 {
-        network.node_mut::<Sink>(other).unwrap().to_send.push((id("0.101"), Aal::Aal5, vec![i; 9000]));
+        network.node_mut::<Sink>(other).unwrap().to_send.push((id("0.101"), FrameAal::Aal5, vec![i; 9000]));
         until("the other link's frame", || {
             step(&mut network, start);
             let mut octets = [0; 16_384];
@@ -316,9 +316,9 @@ fn circuits_that_come_and_go_are_told_to_the_peer_at_any_time_and_all_again_to_t
     let notice = |aal| Some(CircuitNotice { aal, contract: Contract::default() });
     // More than the connection takes at once.
     for vci in 100..5100 {
-        network.set_circuit(link, id(&format!("0.{vci}")), notice(Aal::Aal5));
+        network.set_circuit(link, id(&format!("0.{vci}")), notice(FrameAal::Aal5));
     }
-    network.set_circuit(link, id("0.50"), notice(Aal::Aal0));
+    network.set_circuit(link, id("0.50"), notice(FrameAal::Aal0));
     let texts = |network: &mut Network, stream: &mut TcpStream, n: usize| {
         let mut octets = Vec::new();
         let mut found = Vec::new();
@@ -343,7 +343,7 @@ fn circuits_that_come_and_go_are_told_to_the_peer_at_any_time_and_all_again_to_t
         assert_eq!(told.len(), 5001);
         assert_eq!(told[0], "O 0.50 0.0.50 ubr,aal0:max_sdu=52");
         assert_eq!(told[1], "O 0.100 0.0.100 ubr,aal5:max_sdu=65535");
-        network.set_circuit(link, id("0.60"), notice(Aal::Aal5));
+        network.set_circuit(link, id("0.60"), notice(FrameAal::Aal5));
         assert_eq!(texts(&mut network, &mut stream, 1), ["O 0.60 0.0.60 ubr,aal5:max_sdu=65535"]);
         network.set_circuit(link, id("0.60"), None);
         assert_eq!(texts(&mut network, &mut stream, 1), ["C 0.60"]);

@@ -10,9 +10,9 @@ use between::{Between, Datagrams, Octets};
 use endpoint::layout::Head;
 use endpoint::segment::Segment;
 use endpoint::{Aal, DataPath, Events, Geometry, Local};
-use host::{Attached, HostInterface};
+use host::{HostEndpoint, HostInterface};
 use net::topology::{CircuitDescription, Fabric, LinkDescription};
-use net::{LinkConfig, LinkId, Network, NodeId, SwitchConfig};
+use net::{LinkConfig, LinkId, Network, NodeId, SwitchElementConfig};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::sync::Arc;
@@ -41,7 +41,7 @@ impl Island {
         let mut fabric: Fabric<HostInterface> = Fabric::new();
         let host = fabric.add_host(&mut network, "host", HostInterface::new(16)).unwrap();
         let switches = random.random_range(1..=3);
-        let config = SwitchConfig { ports: 16, ..SwitchConfig::default() };
+        let config = SwitchElementConfig { ports: 16, ..SwitchElementConfig::default() };
         for n in 0..switches {
             let switch = fabric.add_switch(&mut network, &format!("s{n}"), config).unwrap();
             assert!(network.move_node(switch, (n + 1) % shards));
@@ -87,7 +87,7 @@ impl Island {
         let mut local = Local::new(&segment);
         assert!((0..BUFFERS).all(|buffer| local.free.push(Head::of_buffer(buffer))));
         let host: &mut HostInterface = self.network.node_mut(self.host).unwrap();
-        let id = host.attach(Attached::new(segment, Events::Polling, DataPath::Shared, None)).unwrap();
+        let id = host.attach(HostEndpoint::new(segment, Events::Polling, DataPath::Shared, None)).unwrap();
         let channel = host.open(id, label, Aal::Aal5).unwrap().0;
         End { local, channel, sent: 0, got: 0 }
     }

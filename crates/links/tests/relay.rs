@@ -1,7 +1,7 @@
 //! The relay of `atmtcp`: who hears whom, what a slow link costs, and what links that come and go are told.
 
 use links::{Relay, relay};
-use net::{Aal, Carries, End, FramePool, LinkConfig, LinkId, Network, Node, NodeId, NodeIo};
+use net::{Carries, End, FrameAal, FramePool, LinkConfig, LinkId, Network, Node, NodeId, NodeIo};
 use proptest::prelude::*;
 use sar::SduMeta;
 use std::any::Any;
@@ -28,7 +28,7 @@ impl Node for Peer {
         }
         while io.room(0) > 0 && !self.to_send.is_empty() {
             let (circuit, octets) = self.to_send.remove(0);
-            let frame = io.pool_mut().copy_in(circuit, Aal::Aal5, SduMeta::default(), &octets).unwrap();
+            let frame = io.pool_mut().copy_in(circuit, FrameAal::Aal5, SduMeta::default(), &octets).unwrap();
             io.put_frame(0, frame).unwrap();
             busy = true;
         }

@@ -1,7 +1,7 @@
 //! Control texts of ATM over TCP by the thousand, from a peer and to it: no round takes or tells many of them at once.
 
 use links::tcp::{Role, Shell};
-use net::{Aal, Carries, CircuitNotice, End, FramePool, LinkConfig, LinkId, Network, Node, NodeIo};
+use net::{Carries, CircuitNotice, End, FrameAal, FramePool, LinkConfig, LinkId, Network, Node, NodeIo};
 use std::any::Any;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -101,7 +101,7 @@ fn a_round_tells_few_circuits_and_the_next_ones_tell_the_rest_without_being_aske
     const CIRCUITS: u16 = 5000;
     let mut side = Side::listening();
     for vci in 0..CIRCUITS {
-        let notice = CircuitNotice { aal: Aal::Aal5, contract: Contract::default() };
+        let notice = CircuitNotice { aal: FrameAal::Aal5, contract: Contract::default() };
         side.network.set_circuit(side.link, CircuitId::new(1, vci).unwrap(), Some(notice));
     }
     for _ in 0..2 {

@@ -1,7 +1,7 @@
 //! Links by TLS: two of ours, and a peer of the test's own making, with certificates that are made for it.
 
 use links::tcp::{Role, Shell, Tls, TlsTexts};
-use net::{Aal, Carries, End, FramePool, LinkConfig, LinkId, Network, Node, NodeId, NodeIo};
+use net::{Carries, End, FrameAal, FramePool, LinkConfig, LinkId, Network, Node, NodeId, NodeIo};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair};
 use sar::SduMeta;
 use std::any::Any;
@@ -32,7 +32,7 @@ impl Node for Sink {
         }
         while io.room(0) > 0 && !self.to_send.is_empty() && io.pool().in_use() < 16 {
             let octets = self.to_send.remove(0);
-            let frame = io.pool_mut().copy_in(circuit(), Aal::Aal5, SduMeta::default(), &octets).unwrap();
+            let frame = io.pool_mut().copy_in(circuit(), FrameAal::Aal5, SduMeta::default(), &octets).unwrap();
             assert!(io.put_frame(0, frame).is_ok());
             busy = true;
         }

@@ -7,7 +7,7 @@
 //! the other's.
 
 use crate::bell::Bell;
-use crate::frame::{Aal, Frame};
+use crate::frame::{Frame, FrameAal};
 use crate::mailbox::Mailbox;
 use crate::node::{Line, Node, NodeIo, Port};
 use crate::ring::Ring;
@@ -31,7 +31,7 @@ pub(crate) struct Cells {
 #[derive(Debug)]
 struct Loose {
     circuit: CircuitId,
-    aal: Aal,
+    aal: FrameAal,
     meta: SduMeta,
     octets: usize,
     at: Time,

@@ -1,6 +1,6 @@
 //! Link ends outside the process: what a socket shell offers to a network and to the thread that waits for it.
 
-use crate::frame::Aal;
+use crate::frame::FrameAal;
 use crate::node::NodeIo;
 use std::os::fd::BorrowedFd;
 use traffic::Contract;
@@ -81,7 +81,7 @@ pub trait External: Send {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CircuitNotice {
     /// Adaptation layer.
-    pub aal: Aal,
+    pub aal: FrameAal,
     /// Traffic contract.
     pub contract: Contract,
 }

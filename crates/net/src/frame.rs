@@ -11,7 +11,7 @@ pub const LONG_FRAME_CELLS: u64 = wire::aal5::cells(9180) as u64;
 
 /// Adaptation layers that a frame can be of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Aal {
+pub enum FrameAal {
     /// One cell: 52 octets, header (without HEC, network order) and payload. OAM cells travel on frame links like this too.
     Aal0,
     /// The SDU of an AAL5 PDU (I.363.5): no padding, no trailer.
@@ -21,13 +21,13 @@ pub enum Aal {
     Aal34,
 }
 
-impl Aal {
+impl FrameAal {
     /// As descriptions and `status` write it.
     pub const fn name(self) -> &'static str {
         match self {
-            Aal::Aal0 => "aal0",
-            Aal::Aal5 => "aal5",
-            Aal::Aal34 => "aal34",
+            FrameAal::Aal0 => "aal0",
+            FrameAal::Aal5 => "aal5",
+            FrameAal::Aal34 => "aal34",
         }
     }
 }
@@ -41,10 +41,10 @@ pub(crate) fn translate(label: Label, circuit: CircuitId) -> CircuitId {
 }
 
 /// Cells, PDUs and octets that a frame counts for.
-pub(crate) fn counted(aal: Aal, octets: usize) -> [u64; 3] {
+pub(crate) fn counted(aal: FrameAal, octets: usize) -> [u64; 3] {
     match aal {
-        Aal::Aal5 | Aal::Aal34 => [0, 1, octets as u64],
-        Aal::Aal0 => [1, 0, wire::cell::PAYLOAD_OCTETS as u64],
+        FrameAal::Aal5 | FrameAal::Aal34 => [0, 1, octets as u64],
+        FrameAal::Aal0 => [1, 0, wire::cell::PAYLOAD_OCTETS as u64],
     }
 }
 
@@ -58,7 +58,7 @@ pub struct Frame {
     /// The circuit, on the link that the frame is on.
     pub circuit: CircuitId,
     /// What the octets are.
-    pub aal: Aal,
+    pub aal: FrameAal,
     /// What AAL5 carries beside the SDU; of AAL0 frames, the header in the octets rules.
     pub meta: SduMeta,
     buffer: u32,
@@ -70,7 +70,7 @@ impl Default for Frame {
     fn default() -> Self {
         Frame {
             circuit: CircuitId::default(),
-            aal: Aal::Aal5,
+            aal: FrameAal::Aal5,
             meta: SduMeta::default(),
             buffer: NO_BUFFER,
             octets: 0,
@@ -107,10 +107,10 @@ impl Frame {
     /// Cells that the frame would fill on a cell link: what a frame link of a rate charges for it.
     pub fn cells(&self) -> u64 {
         match self.aal {
-            Aal::Aal0 => 1,
+            FrameAal::Aal0 => 1,
             // Trailer of 8 octets, padded to whole payloads (I.363.5).
-            Aal::Aal5 => (u64::from(self.octets) + 8).div_ceil(48),
-            Aal::Aal34 => sar::aal34::cells(self.len()) as u64,
+            FrameAal::Aal5 => (u64::from(self.octets) + 8).div_ceil(48),
+            FrameAal::Aal34 => sar::aal34::cells(self.len()) as u64,
         }
     }
 }
@@ -182,7 +182,7 @@ impl FramePool {
 
     /// A frame of `octets` with a buffer of its own whose contents are stale: write all of them, or truncate.
     /// `None` if no buffer is free or `octets` do not fit.
-    pub fn allocate(&mut self, circuit: CircuitId, aal: Aal, meta: SduMeta, octets: usize) -> Option<Frame> {
+    pub fn allocate(&mut self, circuit: CircuitId, aal: FrameAal, meta: SduMeta, octets: usize) -> Option<Frame> {
         if octets > self.buffer_octets {
             return None;
         }
@@ -203,7 +203,7 @@ impl FramePool {
     }
 
     /// [`FramePool::allocate`] and fill.
-    pub fn copy_in(&mut self, circuit: CircuitId, aal: Aal, meta: SduMeta, sdu: &[u8]) -> Option<Frame> {
+    pub fn copy_in(&mut self, circuit: CircuitId, aal: FrameAal, meta: SduMeta, sdu: &[u8]) -> Option<Frame> {
         let frame = self.allocate(circuit, aal, meta, sdu.len())?;
         let start = self.start(&frame);
         self.memory[start..start + sdu.len()].copy_from_slice(sdu);
@@ -273,7 +273,7 @@ mod tests {
         let mut pool = FramePool::new(64, 65_536);
         let mut sets: Vec<usize> = (0..64)
             .map(|_| {
-                let frame = pool.allocate(circuit(), Aal::Aal5, SduMeta::default(), 65_536).unwrap();
+                let frame = pool.allocate(circuit(), FrameAal::Aal5, SduMeta::default(), 65_536).unwrap();
                 let sdu = pool.octets(&frame);
                 assert_eq!((sdu.len(), sdu[BEFORE_TCP..].as_ptr() as usize % LINE), (65_536, 0));
                 // Of a cache with 1024 sets.
@@ -291,8 +291,9 @@ mod tests {
         let (begin, room) = (pool.memory.as_ptr(), pool.memory.capacity());
         assert_eq!(pool.memory.len(), 0);
         for frames in [2, 1, 256] {
-            let taken: Vec<Frame> =
-                (0..frames).map(|_| pool.allocate(circuit(), Aal::Aal5, SduMeta::default(), 65_536).unwrap()).collect();
+            let taken: Vec<Frame> = (0..frames)
+                .map(|_| pool.allocate(circuit(), FrameAal::Aal5, SduMeta::default(), 65_536).unwrap())
+                .collect();
             assert_eq!(pool.memory.len(), pool.first + frames.max(2) * pool.stride);
             taken.into_iter().rev().for_each(|frame| pool.release(frame));
         }
@@ -302,9 +303,9 @@ mod tests {
     #[test]
     fn a_pool_gives_no_more_than_it_has_and_takes_all_back() {
         let mut pool = FramePool::new(2, 100);
-        let a = pool.copy_in(circuit(), Aal::Aal5, SduMeta::default(), b"first").unwrap();
-        let b = pool.copy_in(circuit(), Aal::Aal5, SduMeta::default(), b"second").unwrap();
-        assert!(pool.allocate(circuit(), Aal::Aal5, SduMeta::default(), 1).is_none());
+        let a = pool.copy_in(circuit(), FrameAal::Aal5, SduMeta::default(), b"first").unwrap();
+        let b = pool.copy_in(circuit(), FrameAal::Aal5, SduMeta::default(), b"second").unwrap();
+        assert!(pool.allocate(circuit(), FrameAal::Aal5, SduMeta::default(), 1).is_none());
         assert_eq!((pool.octets(&a), pool.octets(&b)), (&b"first"[..], &b"second"[..]));
         pool.release(a);
         pool.release(b);
@@ -314,7 +315,7 @@ mod tests {
     #[test]
     fn a_shared_buffer_is_read_only_and_lives_until_its_last_frame() {
         let mut pool = FramePool::new(1, 100);
-        let a = pool.copy_in(circuit(), Aal::Aal5, SduMeta::default(), b"sdu").unwrap();
+        let a = pool.copy_in(circuit(), FrameAal::Aal5, SduMeta::default(), b"sdu").unwrap();
         let b = pool.share(&a);
         assert!(pool.octets_mut(&b).is_none());
         pool.release(a);
@@ -327,8 +328,8 @@ mod tests {
     #[test]
     fn one_frame_is_read_while_another_is_written_unless_that_is_shared() {
         let mut pool = FramePool::new(2, 100);
-        let a = pool.copy_in(circuit(), Aal::Aal5, SduMeta::default(), b"from").unwrap();
-        let b = pool.copy_in(circuit(), Aal::Aal5, SduMeta::default(), b"into").unwrap();
+        let a = pool.copy_in(circuit(), FrameAal::Aal5, SduMeta::default(), b"from").unwrap();
+        let b = pool.copy_in(circuit(), FrameAal::Aal5, SduMeta::default(), b"into").unwrap();
         let (from, to) = pool.octets_of_two(&a, &b).unwrap();
         to.copy_from_slice(from);
         assert_eq!(pool.octets(&b), b"from");
@@ -341,8 +342,8 @@ mod tests {
     #[test]
     fn an_sdu_longer_than_a_buffer_gets_none() {
         let mut pool = FramePool::new(1, 100);
-        assert!(pool.allocate(circuit(), Aal::Aal5, SduMeta::default(), 101).is_none());
-        let mut frame = pool.allocate(circuit(), Aal::Aal5, SduMeta::default(), 100).unwrap();
+        assert!(pool.allocate(circuit(), FrameAal::Aal5, SduMeta::default(), 101).is_none());
+        let mut frame = pool.allocate(circuit(), FrameAal::Aal5, SduMeta::default(), 100).unwrap();
         assert_eq!(frame.cells(), 3);
         frame.truncate(40);
         assert_eq!((frame.len(), frame.cells()), (40, 1));

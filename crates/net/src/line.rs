@@ -1,18 +1,18 @@
 //! One direction of a link. Unlimited: one ring that the sender writes and the receiver reads. With rate, delay or faults:
 //! a transmit queue whose items leave at the line's rate, the line itself, and the ring of what has arrived.
 
-mod sieve;
+mod stale_filter;
 mod timed;
 mod unit;
 
-pub(crate) use sieve::Sifted;
+pub(crate) use stale_filter::Purged;
 pub(crate) use unit::ends_pdu;
 
 use crate::fault::{FaultConfig, Faults};
 use crate::frame::{FramePool, LONG_FRAME_CELLS};
 use crate::parcel::{Parcel, Parcels};
 use crate::ring::Ring;
-use sieve::Sieve;
+use stale_filter::StaleFilter;
 use std::time::Duration;
 use timed::{Timed, flight_limit};
 use unit::Unit;
@@ -94,8 +94,8 @@ pub(crate) struct Lane<T> {
     /// Among the cells that have arrived.
     parcels: Parcels,
     /// While units of circuits that have gone are to be dropped: which.
-    sieve: Option<Box<Sieve>>,
-    /// Of the oldest units, how many may be read; all that there are, without a sieve.
+    stale_filter: Option<Box<StaleFilter>>,
+    /// Of the oldest units, how many may be read; all that there are, without a filter.
     clean: usize,
     timed: Option<Box<Timed<T>>>,
     up: bool,
@@ -124,7 +124,7 @@ impl<T: Unit> Lane<T> {
         Lane {
             arrived: Ring::new(queue.max(1)),
             parcels: Parcels::default(),
-            sieve: None,
+            stale_filter: None,
             clean: usize::MAX,
             timed,
             up: true,

@@ -1,15 +1,15 @@
 //! Nodes, links and the round over them: the whole of a network, which is one shard or several.
 
 mod externals;
-mod set_ups;
+mod label_changes;
 
 use crate::bell::{Bell, MAX_SHARDS};
 use crate::crossing::{Crossing, Mailboxes};
 use crate::frame::FramePool;
 use crate::line::{Carries, LineCounters, Side};
 pub use crate::link::{CallShare, ConnectError, End, LinkConfig, LinkId, LinkInfo, NodeId};
-use crate::node::{LinkNature, Node, NodeIo};
-use crate::ready::Bits;
+use crate::node::{LinkProperties, Node, NodeIo};
+use crate::ready::ReadySet;
 pub use crate::shard::RemovedLink;
 use crate::shard::{NewLink, Shard};
 use crate::tap::{TapBuffer, TapConfig};
@@ -51,7 +51,7 @@ pub struct Network {
     shards: Vec<Option<Box<Shard>>>,
     bells: Arc<[Arc<Bell>]>,
     /// Nodes that somebody has called since they were last asked what they have set up.
-    called: Bits,
+    called: ReadySet,
 }
 
 impl std::fmt::Debug for Network {
@@ -77,7 +77,7 @@ impl Network {
         let bells: Arc<[Arc<Bell>]> = pools.iter().map(|_| Arc::default()).collect();
         let shard = |(number, pool)| Some(Box::new(Shard::new(number, pool, bells.clone())));
         let shards = pools.into_iter().enumerate().map(shard).collect();
-        Network { nodes: Vec::new(), links: Vec::new(), shards, bells, called: Bits::default() }
+        Network { nodes: Vec::new(), links: Vec::new(), shards, bells, called: ReadySet::default() }
     }
 
     /// How many shards it has.
@@ -93,7 +93,7 @@ impl Network {
     /// The same, to run it alone.
     #[inline]
     pub fn shard_mut(&mut self, number: usize) -> Option<&mut Shard> {
-        self.note_set_ups();
+        self.note_label_changes();
         self.here_mut(number)
     }
 
@@ -104,7 +104,7 @@ impl Network {
 
     /// Gives a shard to another thread. `None` if it is away already; and of the first, which stays.
     pub fn lend(&mut self, number: usize) -> Option<Box<Shard>> {
-        self.note_set_ups();
+        self.note_label_changes();
         self.shards.get_mut(number).filter(|_| number > 0)?.take()
     }
 
@@ -237,7 +237,7 @@ impl Network {
         now: Time,
         f: impl FnOnce(&mut T, &mut NodeIo<'_>) -> R,
     ) -> Option<R> {
-        self.note_set_ups();
+        self.note_label_changes();
         self.called.insert(id.index);
         self.of_node_mut(id)?.with_node(id, now, f)
     }
@@ -267,7 +267,7 @@ impl Network {
         let understood = inside || config.peer_takes_credits;
         let in_order = config.faults.as_ref().is_none_or(|f| f.reordering == 0.0 && f.duplication == 0.0);
         let credit = understood && in_order && config.carries == Carries::Cells;
-        let nature = LinkNature { carries: config.carries, credit, outside: !inside && config.rate.is_none() };
+        let properties = LinkProperties { carries: config.carries, credit, outside: !inside && config.rate.is_none() };
         // An end outside is where the other one is.
         let of = |end| if let End::Port(node, _) = end { self.shard_of(node) } else { None };
         let (at_a, at_b) = (of(a), of(b));
@@ -278,7 +278,7 @@ impl Network {
         let place = LinkPlace { shards: shards.map(|shard| shard as u32), crossing };
         let (index, generation) = insert(&mut self.links, place);
         let id = LinkId { index, generation };
-        let new = |half| NewLink { id, ends: [a, b], config: config.clone(), nature, half };
+        let new = |half| NewLink { id, ends: [a, b], config: config.clone(), properties, half };
         match crossing {
             None => {
                 if let Some(shard) = self.here_mut(shards[0]) {
@@ -400,7 +400,7 @@ impl Network {
     /// that it follows. A link that is down takes all it is given and counts it `link_down`, so that senders do not wait for
     /// it; a shell at its end has no signal ([`crate::External::set_signal`]). False if the link is gone.
     pub fn set_link_up(&mut self, id: LinkId, up: bool) -> bool {
-        self.note_set_ups();
+        self.note_label_changes();
         let there = self.halves(id, |shard| shard.set_link_up(id, up));
         if !up {
             self.shorten_sieves(id);
@@ -427,7 +427,7 @@ impl Network {
     /// The external end of a link as port 0: inputs are what the network sent to the outside, outputs go into the network.
     /// `None` if the link is gone or has no external end.
     pub fn external<R>(&mut self, id: LinkId, now: Time, f: impl FnOnce(&mut NodeIo<'_>) -> R) -> Option<R> {
-        self.note_set_ups();
+        self.note_label_changes();
         self.of_link_mut(id, Side::A)?.external(id, now, f)
     }
 
@@ -497,7 +497,7 @@ impl Network {
 
     /// One round of each shard, one after the other ([`Shard::run`]). True if anything happened: run again before sleeping.
     pub fn run(&mut self, now: Time) -> bool {
-        self.note_set_ups();
+        self.note_label_changes();
         let mut busy = false;
         for shard in self.shards.iter_mut().flatten() {
             busy |= shard.run(now);

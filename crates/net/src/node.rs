@@ -5,11 +5,11 @@ mod frames;
 pub(crate) use frames::FrameRun;
 
 use crate::frame::{Frame, FramePool};
-use crate::line::{Carries, Lane, Side, Sifted};
+use crate::label_change::LabelChange;
+use crate::line::{Carries, Lane, Purged, Side};
 use crate::parcel::{Parcel, SduMemory, Spare};
-use crate::ready::Bits;
+use crate::ready::ReadySet;
 use crate::ring::Ring;
-use crate::set_up::SetUp;
 use crate::tap::Tap;
 use std::any::Any;
 use std::sync::Arc;
@@ -35,11 +35,11 @@ pub trait Node: Send {
     }
 
     /// A link has been connected at a port, or is there no more.
-    fn handle_link(&mut self, _port: u16, _link: Option<LinkNature>) {}
+    fn handle_link(&mut self, _port: u16, _link: Option<LinkProperties>) {}
 
     /// The next of the labels that have been set up at its ports and that it has not told of: what is on the link already was sent on
-    /// another circuit ([`crate::SetUps`]). A node that has circuits tells of each that it is given.
-    fn poll_set_up(&mut self) -> Option<SetUp> {
+    /// another circuit ([`crate::LabelChanges`]). A node that has circuits tells of each that it is given.
+    fn poll_label_change(&mut self) -> Option<LabelChange> {
         None
     }
 
@@ -53,7 +53,7 @@ pub trait Node: Send {
 
 /// What a node has to know of a link at one of its ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LinkNature {
+pub struct LinkProperties {
     /// Cells or frames.
     pub carries: Carries,
     /// Whether both its ends understand credit cells, and it keeps the order of cells.
@@ -118,10 +118,10 @@ impl Line {
         }
     }
 
-    fn sift(&mut self, most: usize, pool: &mut FramePool) -> Sifted {
+    fn purge_stale(&mut self, most: usize, pool: &mut FramePool) -> Purged {
         match self {
-            Line::Cells(lane) => lane.sift(most, pool),
-            Line::Frames(lane) => lane.sift(most, pool),
+            Line::Cells(lane) => lane.purge_stale(most, pool),
+            Line::Frames(lane) => lane.purge_stale(most, pool),
         }
     }
 
@@ -159,11 +159,11 @@ pub(crate) struct Lines {
     pub(crate) parcels: Vec<bool>,
     pub(crate) spare: Spare,
     /// Nodes to be visited: something has arrived, or they do not rest.
-    pub(crate) ready: Bits,
+    pub(crate) ready: ReadySet,
     /// Lines with a rate, a delay or faults that are to be looked at: something was put on them or taken off.
-    pub(crate) moved: Bits,
+    pub(crate) moved: ReadySet,
     /// Lines on which units of circuits that have gone may be.
-    pub(crate) sieves: Bits,
+    pub(crate) stale_filters: ReadySet,
     /// Cells, and frames by their cells, that were put on lines, and what nodes did beside that ([`NodeIo::count_work`]): the work
     /// of a round.
     pub(crate) work: usize,
@@ -207,18 +207,18 @@ impl Lines {
     /// Drops what is of circuits that have gone where it is the oldest at these ports, `most` units of each at most. True if there is
     /// more.
     #[cold]
-    pub(crate) fn sift(&mut self, ports: &[Port], most: usize) -> bool {
+    pub(crate) fn purge_stale(&mut self, ports: &[Port], most: usize) -> bool {
         let mut more = false;
         for line in ports.iter().map(|port| port.input) {
-            if !self.sieves.remove(line) {
+            if !self.stale_filters.remove(line) {
                 continue;
             }
-            let Some(Some(sieved)) = self.lines.get_mut(line as usize) else { continue };
-            let sifted = sieved.sift(most, &mut self.pool);
-            if sifted != Sifted::Done {
-                self.sieves.insert(line);
+            let Some(Some(filtered)) = self.lines.get_mut(line as usize) else { continue };
+            let purged = filtered.purge_stale(most, &mut self.pool);
+            if purged != Purged::Done {
+                self.stale_filters.insert(line);
             }
-            more |= sifted == Sifted::More;
+            more |= purged == Purged::More;
             self.note_taken(line);
         }
         more

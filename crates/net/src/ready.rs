@@ -8,12 +8,12 @@ const NONE: u32 = u32::MAX;
 
 /// A set of small numbers.
 #[derive(Debug, Default)]
-pub(crate) struct Bits {
+pub(crate) struct ReadySet {
     words: Vec<u64>,
     len: usize,
 }
 
-impl Bits {
+impl ReadySet {
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
@@ -160,7 +160,7 @@ mod tests {
     proptest! {
         #[test]
         fn bits_are_a_set_in_order(steps in prop::collection::vec((0u32..200, any::<bool>()), 0..200), from in 0u32..220) {
-            let (mut bits, mut model) = (Bits::default(), BTreeSet::new());
+            let (mut bits, mut model) = (ReadySet::default(), BTreeSet::new());
             for (number, inserts) in steps {
                 if inserts {
                     bits.insert(number);

@@ -4,8 +4,8 @@
 //! ([`crate::crossing`]).
 
 mod externals;
+mod label_changes;
 mod rounds;
-mod set_ups;
 
 use crate::bell::Bell;
 use crate::crossing::{Crossing, Mailboxes};
@@ -13,9 +13,9 @@ use crate::external::External;
 use crate::frame::FramePool;
 use crate::line::{Carries, Lane, LineCounters, Side};
 use crate::link::{End, LinkConfig, LinkId, NodeId};
-use crate::node::{Line, Lines, LinkNature, NONE, Node, NodeIo, Port};
+use crate::node::{Line, Lines, LinkProperties, NONE, Node, NodeIo, Port};
 use crate::parcel::Spare;
-use crate::ready::{Bits, Deadlines};
+use crate::ready::{Deadlines, ReadySet};
 use crate::tap::{Tap, TapConfig};
 use std::any::Any;
 use std::sync::Arc;
@@ -53,7 +53,7 @@ pub(crate) struct NewLink {
     pub(crate) id: LinkId,
     pub(crate) ends: [End; 2],
     pub(crate) config: LinkConfig,
-    pub(crate) nature: LinkNature,
+    pub(crate) properties: LinkProperties,
     /// For a half of a link between two shards: the end that is here, and what stands for the other one.
     pub(crate) half: Option<(Side, NodeId, Crossing)>,
 }
@@ -109,9 +109,9 @@ impl Shard {
             readers: Vec::new(),
             parcels: Vec::new(),
             spare: Spare::default(),
-            ready: Bits::default(),
-            moved: Bits::default(),
-            sieves: Bits::default(),
+            ready: ReadySet::default(),
+            moved: ReadySet::default(),
+            stale_filters: ReadySet::default(),
             work: 0,
         };
         Shard {
@@ -241,8 +241,8 @@ impl Shard {
         self.slot(id)?;
         self.wake(id.index);
         let slot = self.nodes.get_mut(id.index as usize)?.as_mut()?;
-        if !self.lines.sieves.is_empty() {
-            self.lines.sift(&slot.ports, usize::MAX);
+        if !self.lines.stale_filters.is_empty() {
+            self.lines.purge_stale(&slot.ports, usize::MAX);
         }
         let node = slot.node.as_any_mut().downcast_mut()?;
         Some(f(node, &mut NodeIo { ports: &slot.ports, lines: &mut self.lines, now }))
@@ -250,7 +250,7 @@ impl Shard {
 
     /// Makes a link, or the half of one, between ends that are free.
     pub(crate) fn put_link(&mut self, new: NewLink) {
-        let NewLink { id, ends, config, nature, half } = new;
+        let NewLink { id, ends, config, properties, half } = new;
         // No line holds more than half of the frames; its share shrinks as others hold some.
         let frames = config.queue_cells.min(self.pool().buffers().div_ceil(2).max(4));
         let side = half.as_ref().map(|(side, ..)| *side);
@@ -304,7 +304,7 @@ impl Shard {
         });
         for (end, what) in ends.into_iter().enumerate() {
             if beyond.is_none_or(|(away, _)| away != end) {
-                self.plug(what, port_at(id, end), Some(nature));
+                self.plug(what, port_at(id, end), Some(properties));
             }
         }
         if let Some((side, node, crossing)) = half {
@@ -315,10 +315,10 @@ impl Shard {
         }
     }
 
-    fn plug(&mut self, end: End, lines: Port, nature: Option<LinkNature>) {
+    fn plug(&mut self, end: End, lines: Port, properties: Option<LinkProperties>) {
         let End::Port(node, port) = end else { return };
         let Some(slot) = self.slot_mut(node) else { return };
-        slot.node.handle_link(port, nature);
+        slot.node.handle_link(port, properties);
         let port = port as usize;
         slot.ports.resize(slot.ports.len().max(port + 1), Port::UNCONNECTED);
         slot.ports[port] = lines;
@@ -349,7 +349,7 @@ impl Shard {
         for line in [id.index * 2, id.index * 2 + 1] {
             self.lines.readers[line as usize] = NONE;
             self.lines.moved.remove(line);
-            self.lines.sieves.remove(line);
+            self.lines.stale_filters.remove(line);
             self.line_deadlines.set(line, None);
         }
         self.followers.retain(|link| *link != id);
@@ -514,8 +514,8 @@ impl Shard {
         let ends = self.link(id)?.ends;
         let end = ends.iter().position(|end| *end == End::External)?;
         let ports = [port_at(id, end)];
-        if !self.lines.sieves.is_empty() {
-            self.lines.sift(&ports, usize::MAX);
+        if !self.lines.stale_filters.is_empty() {
+            self.lines.purge_stale(&ports, usize::MAX);
         }
         Some(f(&mut NodeIo { ports: &ports, lines: &mut self.lines, now }))
     }

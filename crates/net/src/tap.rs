@@ -2,7 +2,7 @@
 //! waited for; nor is anything after it until the next drain, so that a gap is between two drains and never inside one.
 //! Whoever drains it may sleep meanwhile: it wakes its reader when there is something.
 
-use crate::frame::{Aal, Frame, FramePool};
+use crate::frame::{Frame, FrameAal, FramePool};
 use crate::line::Side;
 use sar::SduMeta;
 use std::task::Waker;
@@ -58,7 +58,7 @@ pub enum Tapped<'a> {
         /// Its circuit.
         circuit: CircuitId,
         /// What the octets are.
-        aal: Aal,
+        aal: FrameAal,
         /// What AAL5 carries beside the SDU.
         meta: SduMeta,
         /// The SDU.
@@ -72,7 +72,7 @@ enum Head {
     Cells(usize),
     Frame {
         circuit: CircuitId,
-        aal: Aal,
+        aal: FrameAal,
         meta: SduMeta,
         start: usize,
         octets: usize,
@@ -297,7 +297,7 @@ mod tests {
 
     fn see_frame(tap: &mut Tap, sdu: &[u8], from: Side, at: u64) {
         let mut pool = FramePool::new(1, 64);
-        let frame = pool.copy_in(CircuitId::from_key(100), Aal::Aal5, SduMeta::default(), sdu).unwrap();
+        let frame = pool.copy_in(CircuitId::from_key(100), FrameAal::Aal5, SduMeta::default(), sdu).unwrap();
         tap.see_frame(&frame, &pool, from, Time::from_nanos(at));
     }
 

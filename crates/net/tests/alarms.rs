@@ -1,6 +1,8 @@
 //! A link that is cut between two switches: who is told, when, and when it is over.
 
-use net::{End, FramePool, Label, LinkConfig, LinkId, Network, NodeId, RouteOptions, Switch, SwitchConfig};
+use net::{
+    End, FramePool, Label, LinkConfig, LinkId, Network, NodeId, RouteOptions, SwitchElement, SwitchElementConfig,
+};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wire::oam::{Defect, DefectType, Flow, Function, Location};
@@ -24,7 +26,7 @@ fn vc(n: u16) -> Label {
 fn bench() -> Bench {
     let mut network = Network::new(FramePool::new(64, 2048));
     let switches = ["s1", "s2"].map(|name| {
-        let switch = Switch::new(SwitchConfig { ports: 4, kept_ports: 0, max_routes: 3000 }).named(name);
+        let switch = SwitchElement::new(SwitchElementConfig { ports: 4, kept_ports: 0, max_routes: 3000 }).named(name);
         network.add_node(name, Box::new(switch))
     });
     let [s1, s2] = switches;
@@ -36,14 +38,14 @@ fn bench() -> Bench {
         network.connect(End::External, End::Port(s2, 2), LinkConfig::default()).unwrap(),
     ];
     for switch in switches {
-        let element = network.node_mut::<Switch>(switch).unwrap();
+        let element = network.node_mut::<SwitchElement>(switch).unwrap();
         for n in 0..CIRCUITS {
             for (from, to) in [(0, 1), (1, 0)] {
                 element.add_route((from, vc(n)), (to, vc(n)), RouteOptions::default()).unwrap();
             }
         }
     }
-    let element = network.node_mut::<Switch>(s2).unwrap();
+    let element = network.node_mut::<SwitchElement>(s2).unwrap();
     element.add_route((2, vc(5000)), (1, vc(5000)), RouteOptions::default()).unwrap();
     Bench { network, switches, links, now: Time::ZERO }
 }
@@ -121,7 +123,7 @@ fn the_ais_of_the_nth_circuit_of_a_cut_link_leaves_within_n_cell_times_beside_da
         }
         assert_eq!(cells.len(), 3 * usize::from(CIRCUITS) + queued);
     }
-    let switch = bench.network.node_mut::<Switch>(bench.switches[1]).unwrap();
+    let switch = bench.network.node_mut::<SwitchElement>(bench.switches[1]).unwrap();
     let told: Vec<_> = switch.indications().map(|i| (i.port, i.path, i.circuits)).collect();
     assert_eq!(told, [(0, None, u32::from(CIRCUITS))]);
     // It is mended: nothing more is told, and data passes.
@@ -130,7 +132,7 @@ fn the_ais_of_the_nth_circuit_of_a_cut_link_leaves_within_n_cell_times_beside_da
     let [back, on] = bench.pass(Duration::from_secs(5));
     assert_eq!((back.len(), on.len()), (0, 5));
     for switch in bench.switches {
-        assert_eq!(bench.network.node_mut::<Switch>(switch).unwrap().indications().count(), 0);
+        assert_eq!(bench.network.node_mut::<SwitchElement>(switch).unwrap().indications().count(), 0);
     }
     assert_eq!(bench.network.poll_timeout(), None);
 }

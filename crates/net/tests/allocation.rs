@@ -4,7 +4,10 @@
 mod counting_allocator;
 
 use counting_allocator::allocations;
-use net::{Aal, Carries, End, FramePool, Label, LinkConfig, Network, Node, NodeIo, RouteOptions, Switch, SwitchConfig};
+use net::{
+    Carries, End, FrameAal, FramePool, Label, LinkConfig, Network, Node, NodeIo, RouteOptions, SwitchElement,
+    SwitchElementConfig,
+};
 use sar::{SduMeta, Segmentation};
 use std::any::Any;
 use std::time::Duration;
@@ -38,7 +41,7 @@ impl Node for Source {
                 io.commit(0, n);
             }
             _ if io.room(0) > 0 => {
-                if let Some(frame) = io.pool_mut().copy_in(circuit, Aal::Aal5, SduMeta::default(), &self.sdu) {
+                if let Some(frame) = io.pool_mut().copy_in(circuit, FrameAal::Aal5, SduMeta::default(), &self.sdu) {
                     io.put_frame(0, frame).unwrap();
                 }
             }
@@ -57,7 +60,7 @@ impl Node for Source {
 #[test]
 fn passing_cells_and_frames_through_links_and_a_switch_allocates_nothing() {
     let mut network = Network::new(FramePool::new(64, 65_568));
-    let switch = network.add_node("s1", Box::new(Switch::new(SwitchConfig::default())));
+    let switch = network.add_node("s1", Box::new(SwitchElement::new(SwitchElementConfig::default())));
     let delay = Duration::from_micros(50);
     let links = [
         LinkConfig::default(),
@@ -75,7 +78,11 @@ fn passing_cells_and_frames_through_links_and_a_switch_allocates_nothing() {
     // A ring: cells to a slower link, cells to frames, frames to cells.
     for port in 0..3 {
         let to = ((port + 1) % 3, label);
-        network.node_mut::<Switch>(switch).unwrap().add_route((port, label), to, RouteOptions::default()).unwrap();
+        network
+            .node_mut::<SwitchElement>(switch)
+            .unwrap()
+            .add_route((port, label), to, RouteOptions::default())
+            .unwrap();
     }
     let run = |network: &mut Network, from: u64| {
         for n in from..from + 20_000 {

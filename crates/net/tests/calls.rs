@@ -1,7 +1,7 @@
 //! Calls in a network in virtual time: switches police them by their contract, as they do permanent circuits.
 
 use net::topology::{CircuitOptions, CircuitTable, Fabric, LinkDescription};
-use net::{CircuitCounters, FramePool, Label, LinkConfig, Network, Node, NodeIo, Switch, SwitchConfig};
+use net::{CircuitCounters, FramePool, Label, LinkConfig, Network, Node, NodeIo, SwitchElement, SwitchElementConfig};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -78,7 +78,7 @@ impl World {
             fabric.add_host(&mut network, name, Host::default()).unwrap();
         }
         for name in ["s1", "s2"] {
-            fabric.add_switch(&mut network, name, SwitchConfig::default()).unwrap();
+            fabric.add_switch(&mut network, name, SwitchElementConfig::default()).unwrap();
         }
         for ends in [["greedy", "s1:0"], ["modest", "s1:1"], ["s1:2", "s2:0"], ["callee", "s2:1"]] {
             let config = LinkConfig { rate: CellRate::from_cells_per_s(353_207.5), ..LinkConfig::default() };
@@ -115,7 +115,7 @@ impl World {
 
     fn counters(&mut self, switch: &str, [from, to]: [u16; 2], circuit: CircuitId) -> CircuitCounters {
         let node = self.fabric.node(switch).unwrap();
-        let switch = self.network.node_mut::<Switch>(node).unwrap();
+        let switch = self.network.node_mut::<SwitchElement>(node).unwrap();
         switch.circuit_counters((from, Label::Vc(circuit)), (to, Label::Vc(circuit))).unwrap()
     }
 }

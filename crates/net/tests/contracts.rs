@@ -1,8 +1,9 @@
 //! Contracts in a network: admission by direction and delay, and what switches make of them on links of cells and of frames.
 
-use net::topology::{Bounds, CircuitDescription, LinkDescription, Router, TopologyError};
+use net::topology::{CircuitDescription, LinkDescription, Router, StationKind, TopologyError};
 use net::{
-    Aal, Carries, End, FramePool, Label, LinkConfig, LinkId, Network, NodeId, RouteOptions, Switch, SwitchConfig,
+    Carries, End, FrameAal, FramePool, Label, LinkConfig, LinkId, Network, NodeId, RouteOptions, SwitchElement,
+    SwitchElementConfig,
 };
 use sar::SduMeta;
 use std::time::Duration;
@@ -30,10 +31,10 @@ fn router() -> Router {
 fn router_of(carries: [Carries; 3]) -> Router {
     let mut router = Router::new();
     for host in ["alpha", "beta"] {
-        router.add_station(host, Bounds::Host).unwrap();
+        router.add_station(host, StationKind::Host).unwrap();
     }
     for switch in ["s1", "s2"] {
-        router.add_station(switch, Bounds::Switch(SwitchConfig::default())).unwrap();
+        router.add_station(switch, StationKind::Switch(SwitchElementConfig::default())).unwrap();
     }
     for ([a, b], carries) in [["alpha", "s1"], ["s1", "s2"], ["s2", "beta"]].into_iter().zip(carries) {
         let delay = Duration::from_millis(5);
@@ -111,7 +112,7 @@ impl Bench {
     /// A switch with a route from port 0 to port 1.
     fn new(carries: [Carries; 2], contract: Contract) -> Self {
         let mut network = Network::new(FramePool::new(64, 9188));
-        let switch = network.add_node("s1", Box::new(Switch::new(SwitchConfig::default())));
+        let switch = network.add_node("s1", Box::new(SwitchElement::new(SwitchElementConfig::default())));
         let mut port = 0;
         let links = carries.map(|carries| {
             port += 1;
@@ -119,18 +120,18 @@ impl Bench {
             network.connect(End::External, End::Port(switch, port - 1), config).unwrap()
         });
         let mut bench = Bench { network, switch, links, now: Time::from_millis(100) };
-        let options = RouteOptions { aal: Aal::Aal5, contract };
+        let options = RouteOptions { aal: FrameAal::Aal5, contract };
         bench.switch().add_route((0, Label::Vc(id())), (1, Label::Vc(id())), options).unwrap();
         bench
     }
 
-    fn switch(&mut self) -> &mut Switch {
+    fn switch(&mut self) -> &mut SwitchElement {
         self.network.node_mut(self.switch).unwrap()
     }
 
     fn frame(&mut self, octets: usize) {
         self.network.external(self.links[0], self.now, |io| {
-            let frame = io.pool_mut().copy_in(id(), Aal::Aal5, SduMeta::default(), &vec![7; octets]).unwrap();
+            let frame = io.pool_mut().copy_in(id(), FrameAal::Aal5, SduMeta::default(), &vec![7; octets]).unwrap();
             io.put_frame(0, frame).unwrap();
         });
         self.run();
@@ -196,7 +197,7 @@ fn best_effort_on_frame_links_is_not_segmented_until_a_contract_shares_its_outpu
     let cells = |bench: &mut Bench| bench.switch().routes().next().unwrap().received.cells;
     assert_eq!(cells(&mut bench), 0);
     let other = Label::Vc("0.41".parse().unwrap());
-    let options = RouteOptions { aal: Aal::Aal5, contract: cbr(100.0) };
+    let options = RouteOptions { aal: FrameAal::Aal5, contract: cbr(100.0) };
     bench.switch().add_route((0, other), (1, other), options).unwrap();
     bench.frame(470);
     assert_eq!(bench.until(Time::from_millis(102)).len(), 1);
@@ -212,7 +213,7 @@ fn a_contract_that_changes_leaves_what_waits_and_counts_on() {
         Cell::new(header, [7; 48])
     };
     let tolerant = Contract { cdvt: Duration::from_secs(1), ..cbr(1000.0) };
-    let options = |contract| RouteOptions { aal: Aal::Aal5, contract };
+    let options = |contract| RouteOptions { aal: FrameAal::Aal5, contract };
     let (from, to) = ((0, Label::Vc(id())), (1, Label::Vc(id())));
     bench.switch().change_route(from, to, options(tolerant)).unwrap();
     let cells: Vec<Cell> = (1..=10).map(|n| cell(n == 10)).collect();

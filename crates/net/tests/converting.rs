@@ -3,7 +3,8 @@
 
 use net::random::Random;
 use net::{
-    Aal, Carries, End, FramePool, Label, LinkConfig, LinkId, Network, NodeId, RouteOptions, Switch, SwitchConfig,
+    Carries, End, FrameAal, FramePool, Label, LinkConfig, LinkId, Network, NodeId, RouteOptions, SwitchElement,
+    SwitchElementConfig,
 };
 use sar::{SduMeta, Segmentation, aal34};
 use std::collections::BTreeSet;
@@ -28,21 +29,21 @@ fn vc(vci: u16) -> CircuitId {
 }
 
 /// The adaptation layer of a channel.
-fn aal(vci: u16) -> Aal {
+fn aal(vci: u16) -> FrameAal {
     match vci % 8 {
-        0..4 => Aal::Aal5,
-        4..7 => Aal::Aal34,
-        _ => Aal::Aal0,
+        0..4 => FrameAal::Aal5,
+        4..7 => FrameAal::Aal34,
+        _ => FrameAal::Aal0,
     }
 }
 
-fn cells_of(circuit: CircuitId, octets: usize, aal: Aal, tag: u8) -> Vec<Cell> {
+fn cells_of(circuit: CircuitId, octets: usize, aal: FrameAal, tag: u8) -> Vec<Cell> {
     let (sdu, meta) = (vec![octets as u8; octets], SduMeta::default());
     let mut cells = vec![Cell::default(); octets / 40 + 3];
     let n = match aal {
-        Aal::Aal0 => return vec![Cell::new(CellHeader { circuit, ..CellHeader::default() }, [7; 48])],
-        Aal::Aal5 => Segmentation::new(circuit, octets, meta).unwrap().fill(&sdu, &mut cells),
-        Aal::Aal34 => {
+        FrameAal::Aal0 => return vec![Cell::new(CellHeader { circuit, ..CellHeader::default() }, [7; 48])],
+        FrameAal::Aal5 => Segmentation::new(circuit, octets, meta).unwrap().fill(&sdu, &mut cells),
+        FrameAal::Aal34 => {
             let mid = u16::from(tag % 4);
             aal34::Sender::new(circuit, mid).unwrap().with_tag(tag).begin(octets, meta).unwrap().fill(&sdu, &mut cells)
         }
@@ -55,7 +56,7 @@ impl World {
     fn new(seed: u64) -> Self {
         // Frames for few PDUs at once.
         let mut network = Network::new(FramePool::new(12, 20_000));
-        let switch = network.add_node("s1", Box::new(Switch::new(SwitchConfig::default())));
+        let switch = network.add_node("s1", Box::new(SwitchElement::new(SwitchElementConfig::default())));
         let connect = |(port, carries): (usize, &Carries)| {
             let config = LinkConfig { carries: *carries, ..LinkConfig::default() };
             network.connect(End::External, End::Port(switch, port as u16), config).unwrap()
@@ -76,11 +77,11 @@ impl World {
         self.random.below(n)
     }
 
-    fn switch(&mut self) -> &mut Switch {
+    fn switch(&mut self) -> &mut SwitchElement {
         self.network.node_mut(self.switch).unwrap()
     }
 
-    fn route(&mut self, from: (u16, Label), to: (u16, Label), aal: Aal) {
+    fn route(&mut self, from: (u16, Label), to: (u16, Label), aal: FrameAal) {
         let options = RouteOptions { aal, ..RouteOptions::default() };
         // One branch may be there, or have no room.
         let _ = self.switch().add_route(from, to, options);
@@ -120,7 +121,7 @@ impl World {
 
     fn send_frame(&mut self, port: usize, vci: u16) {
         let (aal, octets) = (aal(vci), 1 + self.below(15_000) as usize);
-        let octets = if aal == Aal::Aal0 { 52 } else { octets };
+        let octets = if aal == FrameAal::Aal0 { 52 } else { octets };
         self.network.external(self.links[port], self.now, |io| {
             if let Some(frame) = io.pool_mut().copy_in(vc(vci), aal, SduMeta::default(), &vec![0; octets]) {
                 let _ = io.put_frame(0, frame).map_err(|frame| io.pool_mut().release(frame));
@@ -160,7 +161,7 @@ impl World {
             16 => self.read[port] = !self.read[port],
             17 => {
                 let path = |vpi| Label::Vp(Vpi::new(vpi).unwrap());
-                self.route((0, path(5)), (1, path(6)), Aal::Aal5);
+                self.route((0, path(5)), (1, path(6)), FrameAal::Aal5);
                 self.send_cells(0, CircuitId::new(5, vci).unwrap());
                 self.run();
             }
@@ -174,7 +175,7 @@ impl World {
     fn mismatch(&mut self) -> Option<String> {
         let links: Vec<_> = self.network.links().map(|l| (l.config.carries, l.from_a, l.from_b)).collect();
         self.reasons.extend(links.iter().flat_map(|(.., out)| out.sent.drops().map(|(reason, _)| reason)));
-        let switch = self.network.peek_node::<Switch>(self.switch).unwrap();
+        let switch = self.network.peek_node::<SwitchElement>(self.switch).unwrap();
         for route in switch.routes() {
             self.reasons.extend(route.received.drops().map(|(reason, _)| reason));
         }

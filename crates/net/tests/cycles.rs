@@ -1,6 +1,8 @@
 //! Rings of switches: no input waits for an output, so nothing can wait in a circle.
 
-use net::{Carries, End, FramePool, Label, LinkConfig, Network, Node, NodeIo, RouteOptions, Switch, SwitchConfig};
+use net::{
+    Carries, End, FramePool, Label, LinkConfig, Network, Node, NodeIo, RouteOptions, SwitchElement, SwitchElementConfig,
+};
 use sar::{SduMeta, Segmentation};
 use std::any::Any;
 use wire::{CircuitId, Time};
@@ -29,7 +31,7 @@ impl Node for Flood {
         let sdu = [7; 1500];
         if io.carries(0) == Some(Carries::Frames) {
             while io.room(0) > 0
-                && let Some(frame) = io.pool_mut().copy_in(circuit, net::Aal::Aal5, SduMeta::default(), &sdu)
+                && let Some(frame) = io.pool_mut().copy_in(circuit, net::FrameAal::Aal5, SduMeta::default(), &sdu)
             {
                 io.put_frame(0, frame).unwrap();
             }
@@ -59,8 +61,9 @@ impl Node for Flood {
 fn saturated_ring_moves(carries: Carries) {
     let mut network = Network::new(FramePool::new(256, 2048));
     let n = SWITCHES;
-    let switches: Vec<_> =
-        (0..n).map(|i| network.add_node(&format!("s{i}"), Box::new(Switch::new(SwitchConfig::default())))).collect();
+    let switches: Vec<_> = (0..n)
+        .map(|i| network.add_node(&format!("s{i}"), Box::new(SwitchElement::new(SwitchElementConfig::default()))))
+        .collect();
     let hosts: Vec<_> = (0..n).map(|i| network.add_node(&format!("h{i}"), Box::<Flood>::default())).collect();
     let link = LinkConfig { carries, ..LinkConfig::default() };
     for i in 0..usize::from(n) {
@@ -76,7 +79,7 @@ fn saturated_ring_moves(carries: Carries) {
         let vci = 200 + i as u16;
         let hops = [((0, 100), (1, vci)), ((2, vci), (1, vci)), ((2, vci), (0, 100))];
         for (hop, ((port, from), (out, to))) in hops.into_iter().enumerate() {
-            let switch = network.node_mut::<Switch>(at(hop)).unwrap();
+            let switch = network.node_mut::<SwitchElement>(at(hop)).unwrap();
             switch.add_route((port, label(from)), (out, label(to)), RouteOptions::default()).unwrap();
         }
     }

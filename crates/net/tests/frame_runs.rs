@@ -3,8 +3,8 @@
 
 use net::random::Random;
 use net::{
-    Aal, Carries, End, FaultConfig, FramePool, Label, LineCounters, LinkConfig, LinkId, Network, NodeId, RouteOptions,
-    Side, Switch, SwitchConfig, TapBuffer, TapConfig,
+    Carries, End, FaultConfig, FrameAal, FramePool, Label, LineCounters, LinkConfig, LinkId, Network, NodeId,
+    RouteOptions, Side, SwitchElement, SwitchElementConfig, TapBuffer, TapConfig,
 };
 use sar::SduMeta;
 use std::time::Duration;
@@ -14,7 +14,7 @@ const PORTS: usize = 5;
 /// Frames of a queue: fewer than what is sent.
 const QUEUE: usize = 24;
 
-type Seen = Vec<(CircuitId, Aal, Vec<u8>, Time)>;
+type Seen = Vec<(CircuitId, FrameAal, Vec<u8>, Time)>;
 
 struct World {
     network: Network,
@@ -26,7 +26,7 @@ impl World {
     /// Port 0 takes what comes; the others send at once, at a rate, with a tap and with faults. All have a tap if `one_by_one`.
     fn new(down: Option<usize>, one_by_one: bool) -> Self {
         let mut network = Network::new(FramePool::new(4096, 300));
-        let switch = network.add_node("s", Box::new(Switch::new(SwitchConfig::default())));
+        let switch = network.add_node("s", Box::new(SwitchElement::new(SwitchElementConfig::default())));
         let links: Vec<LinkId> = (0..PORTS)
             .map(|port| {
                 let rate = if port == 2 { CellRate::from_cells_per_s(1e6) } else { None };
@@ -59,11 +59,11 @@ impl World {
     }
 
     fn route(&mut self, from: (u16, Label), to: (u16, Label)) {
-        let switch = self.network.node_mut::<Switch>(self.switch).unwrap();
+        let switch = self.network.node_mut::<SwitchElement>(self.switch).unwrap();
         switch.add_route(from, to, RouteOptions::default()).unwrap();
     }
 
-    fn put(&mut self, (circuit, aal, octets): &(CircuitId, Aal, Vec<u8>), now: Time) {
+    fn put(&mut self, (circuit, aal, octets): &(CircuitId, FrameAal, Vec<u8>), now: Time) {
         self.network.external(self.links[0], now, |io| {
             let frame = io.pool_mut().copy_in(*circuit, *aal, SduMeta::default(), octets).unwrap();
             io.put_frame(0, frame).unwrap();
@@ -72,7 +72,7 @@ impl World {
 
     fn run(&mut self, now: Time) {
         while self.network.run(now) {}
-        assert_eq!(self.network.peek_node::<Switch>(self.switch).unwrap().mismatch(), None);
+        assert_eq!(self.network.peek_node::<SwitchElement>(self.switch).unwrap().mismatch(), None);
     }
 
     fn take(&mut self, port: usize, now: Time) -> Seen {
@@ -90,7 +90,7 @@ impl World {
     fn counted(&mut self) -> (Vec<String>, Vec<LineCounters>, usize) {
         let mut tap = TapBuffer::new(&TapConfig::default());
         self.network.drain_tap(self.links[3], &mut tap);
-        let switch = self.network.peek_node::<Switch>(self.switch).unwrap();
+        let switch = self.network.peek_node::<SwitchElement>(self.switch).unwrap();
         let routes = switch.routes().map(|route| format!("{route:?}")).collect();
         let lines = self.links.iter().map(|link| self.network.link_info(*link).unwrap().from_a).collect();
         (routes, lines, tap.records().filter(|record| record.from == Side::A).count())
@@ -98,14 +98,14 @@ impl World {
 }
 
 /// Frames in runs: of circuits that lead to one port or several, as a channel or in a path, and of one that leads nowhere.
-fn frames(random: &mut Random) -> Vec<(CircuitId, Aal, Vec<u8>)> {
+fn frames(random: &mut Random) -> Vec<(CircuitId, FrameAal, Vec<u8>)> {
     const CIRCUITS: [&str; 9] = ["0.101", "0.102", "0.103", "0.104", "1.77", "1.78", "0.150", "0.160", "0.999"];
     let (mut all, most) = (Vec::new(), 1 + random.index(200));
     while all.len() < most {
         let circuit: CircuitId = CIRCUITS[random.index(CIRCUITS.len())].parse().unwrap();
-        let aal = [Aal::Aal5, Aal::Aal5, Aal::Aal34, Aal::Aal0][random.index(4)];
+        let aal = [FrameAal::Aal5, FrameAal::Aal5, FrameAal::Aal34, FrameAal::Aal0][random.index(4)];
         for _ in 0..=random.index(80) {
-            let octets = if aal == Aal::Aal0 { 52 } else { random.index(200) };
+            let octets = if aal == FrameAal::Aal0 { 52 } else { random.index(200) };
             // Of AAL0 the first four are a header: user data.
             let octets = (0..octets).map(|at| if at < 4 { 0 } else { all.len() as u8 ^ at as u8 }).collect();
             all.push((circuit, aal, octets));

@@ -1,7 +1,8 @@
 //! Who has the frames of unfinished PDUs at a gateway: one sender's many circuits take none from others.
 
 use net::{
-    Aal, Carries, End, FramePool, Label, LinkConfig, LinkId, Network, NodeId, RouteOptions, Switch, SwitchConfig,
+    Carries, End, FrameAal, FramePool, Label, LinkConfig, LinkId, Network, NodeId, RouteOptions, SwitchElement,
+    SwitchElementConfig,
 };
 use sar::{SduMeta, Segmentation, aal34};
 use std::time::Duration;
@@ -28,9 +29,9 @@ struct World {
 }
 
 impl World {
-    fn new(routes: &[(usize, u16)], aal: Aal) -> Self {
+    fn new(routes: &[(usize, u16)], aal: FrameAal) -> Self {
         let mut network = Network::new(FramePool::new(BUFFERS, 20_000));
-        let switch = network.add_node("s1", Box::new(Switch::new(SwitchConfig::default())));
+        let switch = network.add_node("s1", Box::new(SwitchElement::new(SwitchElementConfig::default())));
         let connect = |(port, carries): (usize, &Carries)| {
             let config = LinkConfig { carries: *carries, ..LinkConfig::default() };
             network.connect(End::External, End::Port(switch, port as u16), config).unwrap()
@@ -38,7 +39,11 @@ impl World {
         let links = PORTS.iter().enumerate().map(connect).collect();
         for (port, vci) in routes {
             let (label, options) = (Label::Vc(vc(*vci)), RouteOptions { aal, ..RouteOptions::default() });
-            network.node_mut::<Switch>(switch).unwrap().add_route((*port as u16, label), (2, label), options).unwrap();
+            network
+                .node_mut::<SwitchElement>(switch)
+                .unwrap()
+                .add_route((*port as u16, label), (2, label), options)
+                .unwrap();
         }
         World { network, switch, links, now: Time::ZERO }
     }
@@ -46,13 +51,13 @@ impl World {
     /// Alice's two circuits, which were there before those of Eve.
     fn of_two() -> Self {
         let eves = EVES.map(|vci| (EVE, vci));
-        Self::new(&[(ALICE, 100), (ALICE, 101)].into_iter().chain(eves).collect::<Vec<_>>(), Aal::Aal5)
+        Self::new(&[(ALICE, 100), (ALICE, 101)].into_iter().chain(eves).collect::<Vec<_>>(), FrameAal::Aal5)
     }
 
     fn send(&mut self, port: usize, cells: &[Cell]) {
         self.network.external(self.links[port], self.now, |io| assert!(cells.iter().all(|cell| io.put_cell(0, cell))));
         while self.network.run(self.now) {}
-        let switch = self.network.peek_node::<Switch>(self.switch).unwrap();
+        let switch = self.network.peek_node::<SwitchElement>(self.switch).unwrap();
         assert_eq!(switch.mismatch(), None);
     }
 
@@ -80,7 +85,7 @@ impl World {
     }
 
     fn dropped(&mut self, reason: DropReason) -> u64 {
-        let switch = self.network.node_mut::<Switch>(self.switch).unwrap();
+        let switch = self.network.node_mut::<SwitchElement>(self.switch).unwrap();
         switch.routes().map(|route| route.received.dropped(reason)).sum()
     }
 }
@@ -96,7 +101,7 @@ fn cells_of(vci: u16) -> [Cell; 2] {
 fn interleaved_pdus_that_are_never_finished_hold_no_more_frames_than_other_ones() {
     let circuits = 100..116;
     let routes: Vec<_> = circuits.clone().map(|vci| (EVE, vci)).collect();
-    let mut world = World::new(&routes, Aal::Aal34);
+    let mut world = World::new(&routes, FrameAal::Aal34);
     for mid in 0..16 {
         for vci in circuits.clone() {
             let mut cells = [Cell::default(); 4];

@@ -327,7 +327,7 @@ fn a_frame_link_moves_buffers_and_gives_them_back() {
     let put = |network: &mut Network| {
         network.external(link, Time::ZERO, |io| {
             let circuit = CircuitId::new(0, 100).unwrap();
-            let frame = io.pool_mut().copy_in(circuit, net::Aal::Aal5, sar::SduMeta::default(), b"whole").unwrap();
+            let frame = io.pool_mut().copy_in(circuit, net::FrameAal::Aal5, sar::SduMeta::default(), b"whole").unwrap();
             io.put_frame(0, frame).unwrap();
         })
     };

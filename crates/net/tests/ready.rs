@@ -1,6 +1,9 @@
 //! Rounds visit what has something to do, and nothing else.
 
-use net::{Aal, Carries, End, FramePool, LinkConfig, LinkId, Network, NodeId, RouteOptions, Switch, SwitchConfig};
+use net::{
+    Carries, End, FrameAal, FramePool, LinkConfig, LinkId, Network, NodeId, RouteOptions, SwitchElement,
+    SwitchElementConfig,
+};
 use sar::SduMeta;
 use std::time::Duration;
 use wire::{Cell, CellHeader, CellRate, CircuitId, Label, Time};
@@ -13,7 +16,7 @@ fn circuit() -> CircuitId {
 fn row(network: &mut Network, switches: usize, config: &LinkConfig) -> (Vec<NodeId>, [LinkId; 2]) {
     let nodes: Vec<NodeId> = (0..switches)
         .map(|n| {
-            let mut switch = Switch::new(SwitchConfig { ports: 2, kept_ports: 0, max_routes: 4 });
+            let mut switch = SwitchElement::new(SwitchElementConfig { ports: 2, kept_ports: 0, max_routes: 4 });
             switch.add_route((0, Label::Vc(circuit())), (1, Label::Vc(circuit())), RouteOptions::default()).unwrap();
             network.add_node(&format!("s{n}"), Box::new(switch))
         })
@@ -49,7 +52,7 @@ fn a_round_visits_the_nodes_that_have_something_to_do() {
     for n in 0..1000 {
         network.add_node(
             &format!("idle{n}"),
-            Box::new(Switch::new(SwitchConfig { ports: 2, kept_ports: 0, max_routes: 4 })),
+            Box::new(SwitchElement::new(SwitchElementConfig { ports: 2, kept_ports: 0, max_routes: 4 })),
         );
     }
     while network.run(Time::ZERO) {}
@@ -125,7 +128,7 @@ fn frames_that_pass_a_switch_together_are_as_much_work_as_their_cells() {
     for (_, [into, _]) in &rows {
         let put = network.external(*into, Time::ZERO, |io| {
             for _ in 0..FRAMES {
-                let frame = io.pool_mut().copy_in(circuit(), Aal::Aal5, SduMeta::default(), &[7; 1520]).unwrap();
+                let frame = io.pool_mut().copy_in(circuit(), FrameAal::Aal5, SduMeta::default(), &[7; 1520]).unwrap();
                 io.put_frame(0, frame).unwrap();
             }
         });

@@ -2,7 +2,8 @@
 //! down meanwhile. Old cells carry 0xee.
 
 use net::{
-    Aal, Carries, End, FramePool, Label, LinkConfig, LinkId, Network, NodeId, RouteOptions, Switch, SwitchConfig,
+    Carries, End, FrameAal, FramePool, Label, LinkConfig, LinkId, Network, NodeId, RouteOptions, SwitchElement,
+    SwitchElementConfig,
 };
 use sar::SduMeta;
 use std::time::Duration;
@@ -39,7 +40,8 @@ impl World {
             1 => Network::new(FramePool::new(256, 65_536)),
             _ => Network::sharded(shards, 256, 65_536),
         };
-        let switches = ["s1", "s2"].map(|name| network.add_node(name, Box::new(Switch::new(SwitchConfig::default()))));
+        let switches = ["s1", "s2"]
+            .map(|name| network.add_node(name, Box::new(SwitchElement::new(SwitchElementConfig::default()))));
         assert!(network.move_node(switches[1], shards - 1));
         let trunk = network.connect(End::Port(switches[0], 0), End::Port(switches[1], 0), trunk).unwrap();
         let outside = LinkConfig { carries, queue_cells: 32_768, ..LinkConfig::default() };
@@ -50,7 +52,7 @@ impl World {
         World { network, switches, trunk, links, carries, now: Time::ZERO }
     }
 
-    fn switch(&mut self, which: usize) -> &mut Switch {
+    fn switch(&mut self, which: usize) -> &mut SwitchElement {
         self.network.node_mut(self.switches[which]).unwrap()
     }
 
@@ -69,7 +71,8 @@ impl World {
         let put = |io: &mut net::NodeIo<'_>| {
             for n in 0..count {
                 if carries == Carries::Frames {
-                    let frame = io.pool_mut().copy_in(circuit, Aal::Aal5, SduMeta::default(), &[what; 100]).unwrap();
+                    let frame =
+                        io.pool_mut().copy_in(circuit, FrameAal::Aal5, SduMeta::default(), &[what; 100]).unwrap();
                     io.put_frame(0, frame).unwrap();
                     continue;
                 }
@@ -115,7 +118,7 @@ impl World {
             assert!(from_a.add_up(carries) && from_b.add_up(carries), "{ends:?} {from_a:?} {from_b:?}");
             for (end, into, from) in [(ends[0], from_b, from_a), (ends[1], from_a, from_b)] {
                 let End::Port(node, port) = end else { continue };
-                let switch = self.network.peek_node::<Switch>(node).unwrap();
+                let switch = self.network.peek_node::<SwitchElement>(node).unwrap();
                 assert_eq!(switch.intake_mismatch(port, carries, &into), None);
                 assert_eq!(switch.output_mismatch(port, carries, &from), None);
                 assert_eq!(switch.mismatch(), None);

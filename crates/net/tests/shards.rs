@@ -2,7 +2,7 @@
 
 use crate::virtual_time::settle;
 use net::{
-    Aal, Bell, Carries, End, LinkConfig, LinkId, Network, Node, NodeId, NodeIo, Shard, Side, TapBuffer, TapConfig,
+    Bell, Carries, End, FrameAal, LinkConfig, LinkId, Network, Node, NodeId, NodeIo, Shard, Side, TapBuffer, TapConfig,
 };
 use sar::SduMeta;
 use std::any::Any;
@@ -64,7 +64,7 @@ impl Node for Probe {
                 _ => {
                     let mut sdu = vec![self.next as u8; 4 + self.next as usize % 900];
                     sdu[..4].copy_from_slice(&self.next.to_be_bytes());
-                    let frame = io.pool_mut().copy_in(circuit(), Aal::Aal5, SduMeta::default(), &sdu);
+                    let frame = io.pool_mut().copy_in(circuit(), FrameAal::Aal5, SduMeta::default(), &sdu);
                     match frame.map(|frame| io.put_frame(0, frame)) {
                         Some(Ok(())) => true,
                         Some(Err(frame)) => {

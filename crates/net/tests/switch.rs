@@ -1,7 +1,8 @@
 //! The switch between external link ends: what goes in at one port comes out at others.
 
 use net::{
-    Aal, Carries, End, FramePool, Label, LinkConfig, LinkId, Network, NodeId, RouteOptions, Switch, SwitchConfig,
+    Carries, End, FrameAal, FramePool, Label, LinkConfig, LinkId, Network, NodeId, RouteOptions, SwitchElement,
+    SwitchElementConfig,
 };
 use sar::{Event, Reassembler, ReassemblyConfig, SduMeta, Segmentation};
 use wire::oam::{Function, Loopback};
@@ -24,7 +25,7 @@ fn id(name: &str) -> CircuitId {
 impl Bench {
     fn new(ports: &[Carries]) -> Self {
         let mut network = Network::new(FramePool::new(64, 65_568));
-        let switch = network.add_node("s1", Box::new(Switch::new(SwitchConfig::default())));
+        let switch = network.add_node("s1", Box::new(SwitchElement::new(SwitchElementConfig::default())));
         let connect = |(port, carries): (usize, &Carries)| {
             let config = LinkConfig { carries: *carries, ..LinkConfig::default() };
             network.connect(End::External, End::Port(switch, port as u16), config).unwrap()
@@ -34,12 +35,12 @@ impl Bench {
     }
 
     fn route(&mut self, from: (u16, Label), to: (u16, Label)) {
-        self.route_as(from, to, Aal::Aal5);
+        self.route_as(from, to, FrameAal::Aal5);
     }
 
-    fn route_as(&mut self, from: (u16, Label), to: (u16, Label), aal: Aal) {
+    fn route_as(&mut self, from: (u16, Label), to: (u16, Label), aal: FrameAal) {
         self.network
-            .node_mut::<Switch>(self.switch)
+            .node_mut::<SwitchElement>(self.switch)
             .unwrap()
             .add_route(from, to, RouteOptions { aal, ..RouteOptions::default() })
             .unwrap();
@@ -50,7 +51,7 @@ impl Bench {
         self.run();
     }
 
-    fn send_frame(&mut self, port: usize, circuit: &str, aal: Aal, octets: &[u8]) {
+    fn send_frame(&mut self, port: usize, circuit: &str, aal: FrameAal, octets: &[u8]) {
         self.network.external(self.links[port], Time::ZERO, |io| {
             let frame = io.pool_mut().copy_in(id(circuit), aal, SduMeta::default(), octets).unwrap();
             io.put_frame(0, frame).unwrap();
@@ -66,7 +67,7 @@ impl Bench {
     /// Each cell and frame is accounted for, in the switch and at each of its links.
     fn assert_sums(&mut self) {
         let links: Vec<_> = self.network.links().map(|l| (l.ends, l.config.carries, l.from_a, l.from_b)).collect();
-        let switch = self.network.peek_node::<Switch>(self.switch).unwrap();
+        let switch = self.network.peek_node::<SwitchElement>(self.switch).unwrap();
         assert_eq!(switch.mismatch(), None);
         for (ends, carries, into, from) in links {
             let End::Port(_, port) = ends[1] else { continue };
@@ -85,7 +86,7 @@ impl Bench {
         self.network.external(self.links[port], Time::ZERO, take).unwrap()
     }
 
-    fn frames(&mut self, port: usize) -> Vec<(CircuitId, Aal, Vec<u8>)> {
+    fn frames(&mut self, port: usize) -> Vec<(CircuitId, FrameAal, Vec<u8>)> {
         let take = |io: &mut net::NodeIo<'_>| {
             let mut frames = Vec::new();
             while let Some((frame, octets)) = io.frame_in(0) {
@@ -161,7 +162,7 @@ fn point_to_multipoint_gives_each_leaf_all_cells() {
     for port in [1, 2] {
         assert_eq!(sdus_of(&b.cells(port)), vec![sent.clone()]);
     }
-    assert_eq!(b.frames(3), vec![(id("0.103"), Aal::Aal5, sent)]);
+    assert_eq!(b.frames(3), vec![(id("0.103"), FrameAal::Aal5, sent)]);
     assert_eq!(b.network.pool().in_use(), 0);
 }
 
@@ -169,7 +170,7 @@ fn point_to_multipoint_gives_each_leaf_all_cells() {
 fn an_unknown_circuit_is_counted_at_its_port() {
     let mut b = Bench::new(&[CELLS, CELLS]);
     b.send(0, &cells_of("0.100", &sdu(100)));
-    let switch = b.network.node_mut::<Switch>(b.switch).unwrap();
+    let switch = b.network.node_mut::<SwitchElement>(b.switch).unwrap();
     assert_eq!(switch.port_drops(0).dropped(DropReason::UnknownCircuit), 3);
 }
 
@@ -178,7 +179,7 @@ fn counters_of_a_route_tell_cells_in_and_out() {
     let mut b = Bench::new(&[CELLS, CELLS]);
     b.route((0, vc("0.100")), (1, vc("0.100")));
     b.send(0, &cells_of("0.100", &sdu(1000)));
-    let switch = b.network.node_mut::<Switch>(b.switch).unwrap();
+    let switch = b.network.node_mut::<SwitchElement>(b.switch).unwrap();
     let route = switch.routes().next().unwrap();
     assert_eq!((route.received.cells, route.received.octets), (21, 21 * 48));
     assert_eq!((route.branches[0].sent.cells, route.branches[0].sent.octets), (21, 21 * 48));
@@ -195,7 +196,7 @@ fn a_full_output_drops_and_counts_and_a_removed_route_forwards_nothing() {
         let pdus: Vec<Cell> = (0..100).flat_map(|_| cells_of("0.100", &sdu(1000))).collect();
         b.send(0, &pdus);
     }
-    let switch = b.network.node_mut::<Switch>(b.switch).unwrap();
+    let switch = b.network.node_mut::<SwitchElement>(b.switch).unwrap();
     let queued = switch.queued(1) as u64;
     let sent = switch.routes().next().unwrap().branches[0].sent;
     let dropped = sent.dropped_total();
@@ -203,7 +204,7 @@ fn a_full_output_drops_and_counts_and_a_removed_route_forwards_nothing() {
     assert!(dropped > 0 && dropped.is_multiple_of(21), "{dropped} cells");
     let link = b.network.link_info(b.links[1]).unwrap();
     assert_eq!(link.from_b.sent.dropped(DropReason::EarlyDiscard), dropped);
-    let switch = b.network.node_mut::<Switch>(b.switch).unwrap();
+    let switch = b.network.node_mut::<SwitchElement>(b.switch).unwrap();
     assert!(switch.remove_route(0, vc("0.100"), None));
     assert!(!switch.remove_route(0, vc("0.100"), None));
     assert_eq!((switch.routes().count(), switch.queued(1)), (0, 0));
@@ -221,11 +222,11 @@ fn cells_become_frames_and_frames_cells() {
     for octets in [1, 40, 41, 1500, 9188, 65_535] {
         let sent = sdu(octets);
         b.send(0, &cells_of("0.100", &sent));
-        assert_eq!(b.frames(1), vec![(id("1.42"), Aal::Aal5, sent.clone())], "{octets}");
-        b.send_frame(1, "1.42", Aal::Aal5, &sent);
+        assert_eq!(b.frames(1), vec![(id("1.42"), FrameAal::Aal5, sent.clone())], "{octets}");
+        b.send_frame(1, "1.42", FrameAal::Aal5, &sent);
         assert_eq!(sdus_of(&b.cells(0)), vec![sent.clone()], "{octets}");
-        b.send_frame(1, "1.43", Aal::Aal5, &sent);
-        assert_eq!(b.frames(2), vec![(id("1.44"), Aal::Aal5, sent)], "{octets}");
+        b.send_frame(1, "1.43", FrameAal::Aal5, &sent);
+        assert_eq!(b.frames(2), vec![(id("1.44"), FrameAal::Aal5, sent)], "{octets}");
     }
     assert_eq!(b.network.pool().in_use(), 0);
 }
@@ -267,18 +268,18 @@ fn interleaved(circuit: &str, sdus: &[Vec<u8>]) -> Vec<Cell> {
 #[test]
 fn aal34_pdus_of_several_mids_become_frames_beside_each_other_and_frames_become_cells() {
     let mut b = Bench::new(&[CELLS, FRAMES]);
-    b.route_as((0, vc("0.100")), (1, vc("1.42")), Aal::Aal34);
-    b.route_as((1, vc("1.42")), (0, vc("0.100")), Aal::Aal34);
+    b.route_as((0, vc("0.100")), (1, vc("1.42")), FrameAal::Aal34);
+    b.route_as((1, vc("1.42")), (0, vc("0.100")), FrameAal::Aal34);
     let sdus = [sdu(1), sdu(44), sdu(1500), sdu(9188)];
     b.send(0, &interleaved("0.100", &sdus));
-    let frame = |sdu: &Vec<u8>| (id("1.42"), Aal::Aal34, sdu.clone());
+    let frame = |sdu: &Vec<u8>| (id("1.42"), FrameAal::Aal34, sdu.clone());
     assert_eq!(b.frames(1), sdus.iter().map(frame).collect::<Vec<_>>(), "in the order of their ends");
 
     let mut damaged = interleaved("0.100", &sdus);
     damaged[6].payload[20] ^= 1;
     b.send(0, &damaged);
     assert_eq!(b.frames(1).len(), 3, "all but the one that a cell is missing of");
-    let switch = b.network.node_mut::<Switch>(b.switch).unwrap();
+    let switch = b.network.node_mut::<SwitchElement>(b.switch).unwrap();
     let received = switch.routes().find(|r| r.port == 0).unwrap().received;
     assert_eq!(received.dropped(DropReason::Crc), 1);
     assert!(received.dropped(DropReason::Sequence) > 1, "the PDU, and what was left of it");
@@ -287,7 +288,7 @@ fn aal34_pdus_of_several_mids_become_frames_beside_each_other_and_frames_become_
     let mut reassembler = sar::aal34::Reassembler::new(sar::aal34::ReassemblyConfig::default());
     let mut tags = std::collections::BTreeSet::new();
     for sdu in &sdus {
-        b.send_frame(1, "1.42", Aal::Aal34, sdu);
+        b.send_frame(1, "1.42", FrameAal::Aal34, sdu);
         let cells = b.cells(0);
         assert_eq!((cells.len(), cells[0].circuit()), (sar::aal34::cells(sdu.len()), id("0.100")));
         tags.insert(cells[0].payload[3]);
@@ -303,14 +304,14 @@ fn aal34_pdus_of_several_mids_become_frames_beside_each_other_and_frames_become_
 #[test]
 fn an_aal34_pdu_that_stops_gives_its_frame_back() {
     let mut b = Bench::new(&[CELLS, FRAMES]);
-    b.route_as((0, vc("0.100")), (1, vc("1.42")), Aal::Aal34);
+    b.route_as((0, vc("0.100")), (1, vc("1.42")), FrameAal::Aal34);
     let cells = interleaved("0.100", &[sdu(500), sdu(600)]);
     b.send(0, &cells[..10]);
     assert_eq!(b.network.pool().in_use(), 2);
     while b.network.run(Time::from_millis(10_000)) {}
     assert_eq!(b.network.pool().in_use(), 0);
     b.send(0, &cells[..10]);
-    assert!(b.network.node_mut::<Switch>(b.switch).unwrap().remove_route(0, vc("0.100"), None));
+    assert!(b.network.node_mut::<SwitchElement>(b.switch).unwrap().remove_route(0, vc("0.100"), None));
     b.run();
     assert_eq!(b.network.pool().in_use(), 0);
 }
@@ -318,14 +319,15 @@ fn an_aal34_pdu_that_stops_gives_its_frame_back() {
 #[test]
 fn unfinished_pdus_of_a_removed_route_are_counted_at_the_port_that_they_would_have_left_by() {
     let mut b = Bench::new(&[CELLS, FRAMES]);
-    for (aal, cells, open) in
-        [(Aal::Aal5, cells_of("0.100", &sdu(500)), 1), (Aal::Aal34, interleaved("0.100", &[sdu(500), sdu(600)]), 2)]
-    {
+    for (aal, cells, open) in [
+        (FrameAal::Aal5, cells_of("0.100", &sdu(500)), 1),
+        (FrameAal::Aal34, interleaved("0.100", &[sdu(500), sdu(600)]), 2),
+    ] {
         let closed = |b: &Bench| b.network.link_info(b.links[1]).unwrap().from_b.sent.dropped(DropReason::Closed);
         let before = closed(&b);
         b.route_as((0, vc("0.100")), (1, vc("1.42")), aal);
         b.send(0, &cells[..10]);
-        assert!(b.network.node_mut::<Switch>(b.switch).unwrap().remove_route(0, vc("0.100"), None));
+        assert!(b.network.node_mut::<SwitchElement>(b.switch).unwrap().remove_route(0, vc("0.100"), None));
         b.run();
         assert_eq!((closed(&b) - before, b.network.pool().in_use()), (open, 0), "{aal:?}");
     }
@@ -339,7 +341,7 @@ fn a_pdu_with_a_missing_cell_becomes_no_frame() {
     cells.remove(3);
     b.send(0, &cells);
     assert!(b.frames(1).is_empty());
-    let switch = b.network.node_mut::<Switch>(b.switch).unwrap();
+    let switch = b.network.node_mut::<SwitchElement>(b.switch).unwrap();
     let dropped = switch.routes().next().unwrap().received;
     assert_eq!(dropped.dropped(DropReason::Crc) + dropped.dropped(DropReason::Length), 1);
     assert_eq!(b.network.pool().in_use(), 0);
@@ -348,14 +350,14 @@ fn a_pdu_with_a_missing_cell_becomes_no_frame() {
 #[test]
 fn aal0_cells_cross_as_frames_of_52_octets() {
     let mut b = Bench::new(&[CELLS, FRAMES]);
-    b.route_as((0, vc("0.100")), (1, vc("0.200")), Aal::Aal0);
-    b.route_as((1, vc("0.200")), (0, vc("0.100")), Aal::Aal0);
+    b.route_as((0, vc("0.100")), (1, vc("0.200")), FrameAal::Aal0);
+    b.route_as((1, vc("0.200")), (0, vc("0.100")), FrameAal::Aal0);
     let payload_type = PayloadType::User { congestion: false, end: true };
     let cell = Cell::new(CellHeader { circuit: id("0.100"), payload_type, clp: true }, [3; 48]);
     b.send(0, &[cell]);
     let frames = b.frames(1);
-    assert_eq!((frames.len(), frames[0].1, frames[0].2.len()), (1, Aal::Aal0, 52));
-    b.send_frame(1, "0.200", Aal::Aal0, &frames[0].2);
+    assert_eq!((frames.len(), frames[0].1, frames[0].2.len()), (1, FrameAal::Aal0, 52));
+    b.send_frame(1, "0.200", FrameAal::Aal0, &frames[0].2);
     let back = b.cells(0);
     assert_eq!((back[0].header(), back[0].payload), (cell.header(), cell.payload));
 }
@@ -413,14 +415,14 @@ fn an_oam_cell_crosses_to_a_frame_link_and_back() {
     b.route((1, vc("0.200")), (0, vc("0.100")));
     b.send(0, &[loopback("0.100", PayloadType::OamEndToEnd)]);
     let frames = b.frames(1);
-    assert_eq!((frames.len(), frames[0].1), (1, Aal::Aal0));
-    b.send_frame(1, "0.200", Aal::Aal0, &frames[0].2);
+    assert_eq!((frames.len(), frames[0].1), (1, FrameAal::Aal0));
+    b.send_frame(1, "0.200", FrameAal::Aal0, &frames[0].2);
     let back = b.cells(0);
     assert_eq!(back[0].header(), loopback("0.100", PayloadType::OamEndToEnd).header());
     // A segment request on the frame link is answered there.
     let mut request = frames[0].2.clone();
     request[3] = PayloadType::OamSegment.bits() << 1;
-    b.send_frame(1, "0.200", Aal::Aal0, &request);
+    b.send_frame(1, "0.200", FrameAal::Aal0, &request);
     assert_eq!(b.frames(1).len(), 1);
     assert!(b.cells(0).is_empty());
     assert_eq!(b.network.pool().in_use(), 0);
@@ -434,7 +436,7 @@ fn between_frame_links_a_request_of_the_segment_is_answered_and_one_from_end_to_
     for (payload_type, at) in [(PayloadType::OamSegment, 0), (PayloadType::OamEndToEnd, 1)] {
         let cell = loopback("0.100", payload_type);
         let octets = [&[0, 0, 0, payload_type.bits() << 1][..], &cell.payload].concat();
-        b.send_frame(0, "0.100", Aal::Aal0, &octets);
+        b.send_frame(0, "0.100", FrameAal::Aal0, &octets);
         assert_eq!([0, 1].map(|port| b.frames(port).len()), [1 - at, at], "{payload_type:?}");
     }
 }
@@ -447,7 +449,7 @@ fn frames_past_a_slow_receiver(b: &mut Bench) -> (Vec<usize>, Vec<u8>, u64) {
     for _ in 0..8 {
         let put_now = b.network.external(b.links[0], Time::ZERO, |io| {
             let from = sent;
-            while let Some(frame) = io.pool_mut().copy_in(id("0.100"), Aal::Aal5, SduMeta::default(), &[sent]) {
+            while let Some(frame) = io.pool_mut().copy_in(id("0.100"), FrameAal::Aal5, SduMeta::default(), &[sent]) {
                 if let Err(frame) = io.put_frame(0, frame) {
                     io.pool_mut().release(frame);
                     break;
@@ -510,7 +512,8 @@ fn random_traffic(seed: u64) -> [u64; 2] {
                         }
                         return;
                     }
-                    for (aal, octets) in [(Aal::Aal5, cells.len() * 10), (Aal::Aal0, 52), (Aal::Aal0, 9)] {
+                    for (aal, octets) in [(FrameAal::Aal5, cells.len() * 10), (FrameAal::Aal0, 52), (FrameAal::Aal0, 9)]
+                    {
                         let frame = io.pool_mut().copy_in(circuit, aal, SduMeta::default(), &sdu(octets));
                         if let Some(Err(frame)) = frame.map(|frame| io.put_frame(0, frame)) {
                             io.pool_mut().release(frame);
@@ -521,11 +524,15 @@ fn random_traffic(seed: u64) -> [u64; 2] {
             4..7 => {
                 let options = RouteOptions::default();
                 let (from, to) = ((port as u16, label(n)), (to as u16, label(n)));
-                let _ = bench.network.node_mut::<Switch>(bench.switch).unwrap().add_route(from, to, options);
+                let _ = bench.network.node_mut::<SwitchElement>(bench.switch).unwrap().add_route(from, to, options);
             }
             7 => {
                 let only = (random.index(2) == 0).then_some(to as u16);
-                bench.network.node_mut::<Switch>(bench.switch).unwrap().remove_route(port as u16, label(n), only);
+                bench.network.node_mut::<SwitchElement>(bench.switch).unwrap().remove_route(
+                    port as u16,
+                    label(n),
+                    only,
+                );
             }
             8 => {
                 let up = random.index(3) > 0;

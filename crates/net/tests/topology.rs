@@ -1,8 +1,8 @@
 //! Circuits by name: routed, installed hop by hop, changed by difference.
 
 use net::topology::TopologyError;
-use net::topology::{Bounds, CircuitDescription, CircuitOptions, CircuitTable, Fabric, LinkDescription, Router};
-use net::{FramePool, LinkConfig, Network, Node, NodeIo, Switch};
+use net::topology::{CircuitDescription, CircuitOptions, CircuitTable, Fabric, LinkDescription, Router, StationKind};
+use net::{FramePool, LinkConfig, Network, Node, NodeIo, SwitchElement};
 use std::any::Any;
 use traffic::{Category, Contract};
 use wire::{Cell, CellHeader, CellRate, CircuitId, PayloadType, Time};
@@ -79,7 +79,7 @@ fn empty_world(config: &LinkConfig) -> World {
         w.fabric.add_host(&mut w.network, host, Host::default()).unwrap();
     }
     for switch in ["s1", "s2"] {
-        w.fabric.add_switch(&mut w.network, switch, net::SwitchConfig::default()).unwrap();
+        w.fabric.add_switch(&mut w.network, switch, net::SwitchElementConfig::default()).unwrap();
     }
     for [a, b] in LINKS {
         let link = LinkDescription { config: config.clone(), ..link(a, b) };
@@ -114,11 +114,11 @@ impl World {
     }
 
     fn routes(&mut self, switch: &str) -> usize {
-        self.network.node_mut::<Switch>(self.fabric.node(switch).unwrap()).unwrap().routes().count()
+        self.network.node_mut::<SwitchElement>(self.fabric.node(switch).unwrap()).unwrap().routes().count()
     }
 
-    fn bounds(&mut self, switch: &str, config: net::SwitchConfig) -> Result<(), TopologyError> {
-        let had = self.network.node_mut::<Switch>(self.fabric.node(switch).unwrap()).unwrap().config();
+    fn bounds(&mut self, switch: &str, config: net::SwitchElementConfig) -> Result<(), TopologyError> {
+        let had = self.network.node_mut::<SwitchElement>(self.fabric.node(switch).unwrap()).unwrap().config();
         let mut room = net::Room::new(had, config).unwrap();
         self.fabric.change_switch(&mut self.network, switch, config, &mut room)?;
         while self.fabric.settle_switch(&mut self.network, switch, 1, &mut room) {}
@@ -256,10 +256,10 @@ fn a_one_way_circuit_has_no_way_back_and_takes_nothing_of_it() {
 fn a_circuit_goes_round_a_link_that_has_no_rate_left() {
     let mut router = Router::new();
     for name in ["a", "b"] {
-        router.add_station(name, Bounds::Host).unwrap();
+        router.add_station(name, StationKind::Host).unwrap();
     }
     for name in ["s1", "s2", "s3"] {
-        router.add_station(name, Bounds::Switch(net::SwitchConfig::default())).unwrap();
+        router.add_station(name, StationKind::Switch(net::SwitchElementConfig::default())).unwrap();
     }
     for ends in [["a", "s1"], ["b", "s2"]] {
         router.add_link(&link(ends[0], ends[1])).unwrap();
@@ -273,7 +273,7 @@ fn a_circuit_goes_round_a_link_that_has_no_rate_left() {
     let mut hops = |n: u16| {
         let ends = [format!("a 0.{n}"), format!("b 0.{n}")];
         let described = CircuitDescription { contract, ..circuit(&ends.each_ref().map(String::as_str)) };
-        router.add_circuit(&described).map(|placed| placed.way.hops.len())
+        router.add_circuit(&described).map(|placed| placed.route.hops.len())
     };
     assert_eq!((hops(40), hops(41)), (Ok(3), Ok(4)));
     assert!(matches!(hops(42), Err(TopologyError::Admission { .. })));
@@ -314,7 +314,7 @@ fn a_link_that_becomes_slower_loses_nothing_of_what_is_on_it() {
 fn a_switch_keeps_no_fewer_ports_and_routes_than_it_uses() {
     let mut w = world();
     let mut change = |ports, kept_ports, max_routes| {
-        let config = net::SwitchConfig { ports, kept_ports, max_routes };
+        let config = net::SwitchElementConfig { ports, kept_ports, max_routes };
         w.bounds("s2", config).map_err(|e| e.to_string())
     };
     assert!(change(5, 0, 100).unwrap_err().contains("ports"));
@@ -324,17 +324,17 @@ fn a_switch_keeps_no_fewer_ports_and_routes_than_it_uses() {
     let more = w.fabric.add_circuit(&mut w.network, &circuit(&["alpha 0.102", "beta 0.102"])).unwrap_err();
     assert!(matches!(more, TopologyError::NoRoutes { bound: 4, needed: 2, .. }), "{more}");
     assert_eq!(w.routes("s1"), 4, "nothing of it is left");
-    w.bounds("s2", net::SwitchConfig { ports: 8, kept_ports: 0, max_routes: 6 }).unwrap();
+    w.bounds("s2", net::SwitchElementConfig { ports: 8, kept_ports: 0, max_routes: 6 }).unwrap();
     w.fabric.add_circuit(&mut w.network, &circuit(&["alpha 0.102", "beta 0.102"])).unwrap();
 }
 
 #[test]
 fn a_circuit_that_is_put_back_has_the_way_that_it_had() {
     let mut router = Router::new();
-    router.add_station("a", Bounds::Host).unwrap();
-    router.add_station("b", Bounds::Host).unwrap();
+    router.add_station("a", StationKind::Host).unwrap();
+    router.add_station("b", StationKind::Host).unwrap();
     for name in ["s1", "s2"] {
-        router.add_station(name, Bounds::Switch(net::SwitchConfig::default())).unwrap();
+        router.add_station(name, StationKind::Switch(net::SwitchElementConfig::default())).unwrap();
     }
     for ends in [["a", "s1"], ["s1", "s2"], ["s2", "b"]] {
         router.add_link(&link(ends[0], ends[1])).unwrap();

@@ -1,7 +1,8 @@
 //! How much one visit of a switch does, whatever its ports have waiting, and that each port has its turn.
 
 use net::{
-    Aal, Carries, End, FramePool, Label, LinkConfig, LinkId, Network, NodeId, RouteOptions, Switch, SwitchConfig,
+    Carries, End, FrameAal, FramePool, Label, LinkConfig, LinkId, Network, NodeId, RouteOptions, SwitchElement,
+    SwitchElementConfig,
 };
 use sar::SduMeta;
 use wire::{Cell, CellHeader, CircuitId, DropReason, Time};
@@ -29,7 +30,7 @@ struct World {
 impl World {
     fn new(ports: impl IntoIterator<Item = Carries>) -> Self {
         let mut network = Network::new(FramePool::new(512, 65_568));
-        let switch = network.add_node("s1", Box::new(Switch::new(SwitchConfig::default())));
+        let switch = network.add_node("s1", Box::new(SwitchElement::new(SwitchElementConfig::default())));
         let connect = |(carries, port): (Carries, u16)| {
             let config = LinkConfig { carries, ..LinkConfig::default() };
             network.connect(End::External, End::Port(switch, port), config).unwrap()
@@ -38,9 +39,9 @@ impl World {
         World { network, switch, links }
     }
 
-    fn route(&mut self, from: (u16, u16), to: (u16, u16), aal: Aal) {
+    fn route(&mut self, from: (u16, u16), to: (u16, u16), aal: FrameAal) {
         let (from, to) = ((from.0, Label::Vc(vc(from.1))), (to.0, Label::Vc(vc(to.1))));
-        let switch = self.network.node_mut::<Switch>(self.switch).unwrap();
+        let switch = self.network.node_mut::<SwitchElement>(self.switch).unwrap();
         switch.add_route(from, to, RouteOptions { aal, ..RouteOptions::default() }).unwrap();
     }
 
@@ -50,8 +51,8 @@ impl World {
         self.network.external(self.links[usize::from(port)], Time::ZERO, put);
     }
 
-    fn switch(&mut self) -> &Switch {
-        self.network.peek_node::<Switch>(self.switch).unwrap()
+    fn switch(&mut self) -> &SwitchElement {
+        self.network.peek_node::<SwitchElement>(self.switch).unwrap()
     }
 
     /// Cells of no circuit that each port has taken.
@@ -95,7 +96,7 @@ fn each_port_has_its_turn_while_others_always_have_more() {
 #[test]
 fn copies_for_leaves_are_part_of_what_a_visit_does() {
     let mut world = World::new([Carries::Cells; PORTS as usize]);
-    (1..PORTS).for_each(|port| world.route((0, 100), (port, 100), Aal::Aal5));
+    (1..PORTS).for_each(|port| world.route((0, 100), (port, 100), FrameAal::Aal5));
     world.send(0, 100, TURN);
     let mut before = 0;
     loop {
@@ -115,13 +116,13 @@ fn copies_for_leaves_are_part_of_what_a_visit_does() {
 #[test]
 fn a_long_frame_counts_as_its_cells() {
     let mut world = World::new([Carries::Frames, Carries::Frames, Carries::Cells]);
-    (0..2).for_each(|port| world.route((port, 100), (2, 100 + port), Aal::Aal5));
+    (0..2).for_each(|port| world.route((port, 100), (2, 100 + port), FrameAal::Aal5));
     const CELLS: u64 = 1355;
     let octets = vec![7; 65_000];
     for port in 0..2 {
         world.network.external(world.links[port], Time::ZERO, |io| {
             for _ in 0..60 {
-                let frame = io.pool_mut().copy_in(vc(100), Aal::Aal5, SduMeta::default(), &octets).unwrap();
+                let frame = io.pool_mut().copy_in(vc(100), FrameAal::Aal5, SduMeta::default(), &octets).unwrap();
                 io.put_frame(0, frame).unwrap();
             }
         });
@@ -144,7 +145,7 @@ fn a_visit_sends_no_more_at_many_ports_whose_links_have_room_again() {
     let mut world = World::new([Carries::Cells; 32]);
     let per_port = 6000;
     for port in 1..32 {
-        world.route((0, 100 + port), (port, 100), Aal::Aal0);
+        world.route((0, 100 + port), (port, 100), FrameAal::Aal0);
         for _ in 0..per_port / 2000 {
             world.send(0, 100 + port, 2000);
             while world.network.run(Time::ZERO) {}

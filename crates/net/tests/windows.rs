@@ -50,7 +50,7 @@ fn fill_as(network: &mut Network, link: LinkId, octets: usize, promised: bool, n
         }
         let circuit = CircuitId::new(0, 100).unwrap();
         let sdu = vec![7; octets];
-        let frame = io.pool_mut().copy_in(circuit, net::Aal::Aal5, sar::SduMeta::default(), &sdu).unwrap();
+        let frame = io.pool_mut().copy_in(circuit, net::FrameAal::Aal5, sar::SduMeta::default(), &sdu).unwrap();
         let refused = if promised { io.put_promised_frame(0, frame) } else { io.put_frame(0, frame) };
         let taken = refused.is_ok();
         if let Err(frame) = refused {

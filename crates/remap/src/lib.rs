@@ -26,4 +26,4 @@ pub mod spaces;
 
 pub use gather::{Extent, Frame, Gather};
 pub use runs::Runs;
-pub use spaces::{Hold, Overlap, Place, Process, Refusal, Sending, Spaces, Tables};
+pub use spaces::{FramePlace, Hold, Overlap, Process, Refusal, Sending, Spaces, Tables};

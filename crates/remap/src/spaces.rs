@@ -21,7 +21,7 @@ pub struct Process(pub u16);
 
 /// Octets in a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct FramePlace {
     /// The frame.
     pub frame: Frame,
     /// Where in it.
@@ -37,10 +37,10 @@ pub trait Tables {
     fn unmap(&mut self, process: Process, page: u64);
 
     /// Copies octets between frames, which do not overlap.
-    fn copy(&mut self, from: Place, to: Place, octets: usize);
+    fn copy(&mut self, from: FramePlace, to: FramePlace, octets: usize);
 
     /// Writes octets to a frame.
-    fn store(&mut self, to: Place, octets: &[u8]);
+    fn store(&mut self, to: FramePlace, octets: &[u8]);
 
     /// Makes a frame all zero.
     fn zero(&mut self, frame: Frame);
@@ -454,7 +454,7 @@ impl Spaces {
         };
         let Some(new) = new else { return Err(self.wait_for(frame, address)) };
         self.counts.copied += 1;
-        tables.copy(Place { frame, offset: 0 }, Place { frame: new, offset: 0 }, self.page);
+        tables.copy(FramePlace { frame, offset: 0 }, FramePlace { frame: new, offset: 0 }, self.page);
         self.rebind(slot, new, tables);
         Ok(())
     }
@@ -488,14 +488,14 @@ impl Spaces {
             if count == self.page
                 && let Some(frame) = self.fresh(slot)
             {
-                tables.store(Place { frame, offset: 0 }, part);
+                tables.store(FramePlace { frame, offset: 0 }, part);
                 self.rebind(slot, frame, tables);
             } else {
                 if self.write_fault(process, page * self.page as u64, tables).is_err() {
                     break;
                 }
                 let frame = self.slots[slot as usize].frame;
-                tables.store(Place { frame, offset }, part);
+                tables.store(FramePlace { frame, offset }, part);
             }
             done += count;
         }

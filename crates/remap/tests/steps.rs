@@ -3,7 +3,7 @@
 //!
 //! A million steps, 20 million where the environment has `CELLWAY_LONG=1`. `REMAP_SEED` repeats a failure.
 
-use remap::{Frame, Gather, Hold, Overlap, Place, Process, Refusal, Sending, Spaces, Tables};
+use remap::{Frame, FramePlace, Gather, Hold, Overlap, Process, Refusal, Sending, Spaces, Tables};
 use sar::{SduMeta, Segmentation};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ impl Machine {
         Machine { octets: vec![0xdb; FRAMES as usize * PAGE], tables: BTreeMap::new() }
     }
 
-    fn at(&self, place: Place, octets: usize) -> std::ops::Range<usize> {
+    fn at(&self, place: FramePlace, octets: usize) -> std::ops::Range<usize> {
         assert!(place.offset + octets <= PAGE, "{place:?} and {octets} octets");
         let from = place.frame.0 as usize * PAGE + place.offset;
         from..from + octets
@@ -36,7 +36,7 @@ impl Machine {
 
     fn gathered(&self, gather: &Gather) -> Vec<u8> {
         let piece =
-            |e: remap::Extent| self.octets[self.at(Place { frame: e.frame, offset: e.offset }, e.octets)].to_vec();
+            |e: remap::Extent| self.octets[self.at(FramePlace { frame: e.frame, offset: e.offset }, e.octets)].to_vec();
         gather.pages().flat_map(piece).collect()
     }
 
@@ -58,18 +58,18 @@ impl Tables for Machine {
         self.tables.remove(&(process, page));
     }
 
-    fn copy(&mut self, from: Place, to: Place, octets: usize) {
+    fn copy(&mut self, from: FramePlace, to: FramePlace, octets: usize) {
         let (from, to) = (self.at(from, octets), self.at(to, octets));
         self.octets.copy_within(from, to.start);
     }
 
-    fn store(&mut self, to: Place, octets: &[u8]) {
+    fn store(&mut self, to: FramePlace, octets: &[u8]) {
         let to = self.at(to, octets.len());
         self.octets[to].copy_from_slice(octets);
     }
 
     fn zero(&mut self, frame: Frame) {
-        let at = self.at(Place { frame, offset: 0 }, PAGE);
+        let at = self.at(FramePlace { frame, offset: 0 }, PAGE);
         self.octets[at].fill(0);
     }
 }

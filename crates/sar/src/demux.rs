@@ -27,7 +27,7 @@
 //! ```
 
 use crate::kernel::{
-    Circuits, Delivery, DemuxConfig, Entry, FREE, FreeBuffers, Kernel, Place, Progress, Rest, SLOT, Turns, WIRE,
+    Circuits, Delivery, DemuxConfig, Entry, FREE, FreeBuffers, Kernel, PduPlace, Progress, Rest, SLOT, Turns, WIRE,
     head_of, lose,
 };
 use core::ops::Range;
@@ -229,7 +229,7 @@ impl Demux {
         for (entry, rest) in c.entries.iter_mut().zip(&mut c.rest) {
             if entry.place.is_in_pdu() && c.free.began(entry.place) < limit {
                 lose(entry, rest, DropReason::Timeout, &mut c.free, &mut c.counters);
-                entry.place = Place::IDLE;
+                entry.place = PduPlace::IDLE;
                 dropped += 1;
             }
         }

@@ -7,7 +7,7 @@
 use crate::circuit::flag;
 use crate::indication::{Due, Indications, Key};
 use crate::oam::{AlarmKind, EndPoint, Event, PointConfig, Timers};
-use crate::{Plane, Switch};
+use crate::{CellPlane, Switch};
 use std::collections::{BTreeMap, VecDeque};
 use wire::oam::{Defect, DefectType, Flow, Function};
 use wire::{Cell, CellHeader, CircuitId, DropReason, Label, Time, Vci, Vpi};
@@ -161,7 +161,7 @@ impl Switch {
     /// Lists the next circuits of a cause at their outputs.
     fn list_slice(&mut self, key: Key, now: Time) {
         let (port, path) = key;
-        let Plane { ports, circuits, roots, .. } = &mut self.plane;
+        let CellPlane { ports, circuits, roots, .. } = &mut self.plane;
         let Some(cause) = self.alarms.indications.get_mut(key) else { return };
         let (after, most) = cause.begin_slice();
         let after = after.or(path.map(Label::Vp));
@@ -317,7 +317,7 @@ impl Switch {
     }
 }
 
-impl Plane {
+impl CellPlane {
     /// A leaf of a circuit by its place, or the circuit itself, which is the only one.
     fn leaf(&self, id: u32, leaf: u32) -> Option<u32> {
         let circuit = self.circuits.get(id as usize).filter(|circuit| circuit.is(flag::LIVE))?;

@@ -7,7 +7,7 @@ use crate::police::{Ticks, ticks};
 use crate::profile::{Class, Profile};
 use crate::shape::{Shape, ShapeKind};
 use crate::table::Table;
-use crate::{Plane, Switch, prefetch};
+use crate::{CellPlane, Switch, prefetch};
 use traffic::Wheel;
 use wire::{Cell, Time};
 
@@ -277,7 +277,7 @@ impl Contracts {
     }
 }
 
-impl Plane {
+impl CellPlane {
     /// Moves circuits whose cells are due by now into the lists of their ports.
     #[inline]
     pub(crate) fn release_due(&mut self, now: Time) {

@@ -2,7 +2,7 @@
 
 use crate::circuit::flag;
 use crate::credit::{PATIENCE_MILLIS, Receiver, Sender};
-use crate::{Outputs, Plane, Switch};
+use crate::{CellPlane, Outputs, Switch};
 use std::collections::VecDeque;
 use std::time::Duration;
 use wire::credit::{self, Entry, Kind};
@@ -117,7 +117,7 @@ impl Switch {
     }
 }
 
-impl Plane {
+impl CellPlane {
     fn handle_credit(&mut self, id: u32, entry: &Entry, now: Time) {
         let (side, queued) = (self.circuits[id as usize].side, self.circuits[id as usize].queued);
         let credit = self.credits.get(side);

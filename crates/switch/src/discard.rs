@@ -6,10 +6,10 @@ use crate::forward::{Admission, admit_all, admit_cell};
 use crate::policy::Discard;
 use crate::port::Port;
 use crate::profile::Profile;
-use crate::{Outputs, Plane};
+use crate::{CellPlane, Outputs};
 use wire::{Cell, DropReason};
 
-impl Plane {
+impl CellPlane {
     /// Accepts or drops cells of a circuit with a contract or a policy: together where the port's queue is so short that no
     /// policy asks for any of them, else one by one.
     pub(crate) fn admit_managed(&mut self, id: u32, cells: &[Cell], tag: u32, outputs: &mut impl Outputs) {

@@ -3,13 +3,13 @@
 //! Look-ups run ahead of the work ([`crate::ahead`]). Neighbouring cells of one circuit are handled as a run, and a long run
 //! ([`crate::run`]) is looked up once.
 
-use crate::ahead::{SPECIAL, WINDOW};
 use crate::arrival::FrameSoFar;
 use crate::circuit::{Circuit, Frame, ends_pdu, flag};
+use crate::lookup_pipeline::{SPECIAL, WINDOW};
 use crate::oam::{self, Fate};
 use crate::port::Port;
 use crate::profile::Profile;
-use crate::{Outputs, Plane, Switch, run};
+use crate::{CellPlane, Outputs, Switch, run};
 use wire::{Cell, Counters, DropReason, Time, Vci, credit};
 
 /// An epoch of kept room is 2^28 nanoseconds, about a quarter of a second.
@@ -147,7 +147,7 @@ impl Switch {
     }
 }
 
-impl Plane {
+impl CellPlane {
     pub(crate) fn turn_epoch(&mut self, now: Time) {
         let epoch = now.as_nanos() >> EPOCH_BITS;
         let steps = epoch.wrapping_sub(self.epoch);
@@ -287,7 +287,7 @@ impl Plane {
         }
     }
 
-    /// As [`Plane::admit`], cell by cell.
+    /// As [`CellPlane::admit`], cell by cell.
     #[cold]
     fn admit_each(&mut self, id: u32, cells: &[Cell], tag: u32, outputs: &mut impl Outputs) {
         for cell in cells {

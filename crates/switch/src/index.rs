@@ -113,9 +113,9 @@ pub(crate) struct Index {
 
 /// Where a cell's channel entry is, as far as the upper levels tell.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Place(u32);
+pub(crate) struct EntryPlace(u32);
 
-impl Place {
+impl EntryPlace {
     /// The number of the entry, as [`Index::outgoing`] has them.
     #[inline(always)]
     pub(crate) const fn entry(self) -> usize {
@@ -139,10 +139,10 @@ impl Paths<'_> {
 
     /// As [`Index::place_of`].
     #[inline(always)]
-    pub(crate) fn place_of(self, word: u32) -> Place {
+    pub(crate) fn place_of(self, word: u32) -> EntryPlace {
         let channels = page_named(self.page, (word >> 19) as usize & 0xfe);
         let page = page_named(self.entries, channels as usize + ((word >> 12) as usize & 0xff));
-        Place(page | (word >> 4) & 0xff)
+        EntryPlace(page | (word >> 4) & 0xff)
     }
 }
 
@@ -211,27 +211,27 @@ impl Index {
 
     /// Walks the upper levels.
     #[inline(always)]
-    pub(crate) fn place_of(&self, port: usize, word: u32) -> Place {
+    pub(crate) fn place_of(&self, port: usize, word: u32) -> EntryPlace {
         let channels = page_named(&self.entries, self.path_at(port, word >> 20));
         let page = page_named(&self.entries, channels as usize + ((word >> 12) as usize & 0xff));
-        Place(page | (word >> 4) & 0xff)
+        EntryPlace(page | (word >> 4) & 0xff)
     }
 
     /// Asks for the line of an entry.
     #[inline(always)]
-    pub(crate) fn prefetch(&self, place: Place) {
+    pub(crate) fn prefetch(&self, place: EntryPlace) {
         prefetch::early(&self.entries, place.0 as usize);
     }
 
     /// Asks for the line of an [`Outgoing`] entry, for use soon.
     #[inline(always)]
-    pub(crate) fn prefetch_outgoing(&self, place: Place) {
+    pub(crate) fn prefetch_outgoing(&self, place: EntryPlace) {
         prefetch::line(&self.outgoing, place.0 as usize);
     }
 
     /// The number of the channel at `place`, else 0. For VCI 3 and 4 it is more than any number.
     #[inline(always)]
-    pub(crate) fn channel(&self, place: Place) -> u32 {
+    pub(crate) fn channel(&self, place: EntryPlace) -> u32 {
         read(&self.entries, place.0 as usize)
     }
 

@@ -29,7 +29,6 @@
 #![deny(unsafe_code)]
 
 mod active;
-mod ahead;
 mod alarms;
 mod arrival;
 mod bounds;
@@ -45,6 +44,7 @@ mod forward;
 mod frames;
 mod index;
 mod indication;
+mod lookup_pipeline;
 mod management;
 pub mod oam;
 mod place;
@@ -82,13 +82,13 @@ pub use translate::NOWHERE;
 pub use whole::Whole;
 
 use active::Pool;
-use ahead::Ahead;
 use alarms::Alarms;
 use arrival::Batch;
 use circuit::Circuit;
 use contracts::Contracts;
 use credits::Credits;
 use index::Index;
+use lookup_pipeline::LookupPipeline;
 use port::Port;
 use profile::Profiles;
 use std::collections::BTreeMap;
@@ -128,9 +128,9 @@ impl Outputs for () {
 pub struct Switch {
     config: SwitchConfig,
     index: Index,
-    plane: Plane,
+    plane: CellPlane,
     /// Look-ups under way; not there only while a call works with it.
-    ahead: Option<Box<Ahead>>,
+    ahead: Option<Box<LookupPipeline>>,
     changes: Option<Box<change::Pending>>,
     /// Which credit cell comes from which circuit: the labels of circuits with credits where they leave.
     leaving: Index,
@@ -147,7 +147,7 @@ pub struct Switch {
 
 /// All that cells touch beyond the label table.
 #[derive(Debug)]
-pub(crate) struct Plane {
+pub(crate) struct CellPlane {
     circuits: Table<Circuit>,
     max_circuits: usize,
     free_circuit: u32,
@@ -198,7 +198,7 @@ impl Switch {
         prefetch::large_pages(&mut circuits);
         // Number 0 is no circuit: what the label table says where it has no entry.
         circuits.push(Circuit::default());
-        let plane = Plane {
+        let plane = CellPlane {
             circuits: Table::from(circuits),
             max_circuits: max_circuits(config.circuits),
             free_circuit: circuit::NONE,
@@ -226,7 +226,7 @@ impl Switch {
             index: Index::with_outgoing(ports, config.index_pages as usize),
             leaving: Index::new(ports, config.index_pages.min(config.credit_cells.saturating_mul(3)) as usize),
             plane,
-            ahead: Some(Ahead::new()),
+            ahead: Some(LookupPipeline::new()),
             changes: None,
             location: None,
             alarms: Alarms::default(),
@@ -291,7 +291,7 @@ impl Switch {
     /// unassigned cells (VCI 0, no payload), which nobody takes.
     pub fn blank_channel(&mut self, from: (u16, Label), vci: Vci) {
         let id = self.index.get(from.0.into(), from.1);
-        let Plane { circuits, store, ports, .. } = &mut self.plane;
+        let CellPlane { circuits, store, ports, .. } = &mut self.plane;
         let circuit = &mut circuits[id as usize];
         if id == 0 || circuit.is(circuit::flag::ROOT) {
             return;

@@ -5,7 +5,7 @@
 //! of data. Half of it is for the first cell of each circuit only. `docs/switch.md` publishes the rules.
 
 use crate::circuit::Circuit;
-use crate::{Outputs, Plane};
+use crate::{CellPlane, Outputs};
 use wire::{Cell, DropReason};
 
 /// Further cells of a circuit may have this part of what is free of a port's room for such, so that some is always left for others (dynamic
@@ -59,7 +59,7 @@ impl Room {
     }
 }
 
-impl Plane {
+impl CellPlane {
     /// Accepts or drops a management cell of a circuit without credits.
     #[inline(never)]
     pub(crate) fn admit_management(&mut self, id: u32, cell: &Cell, tag: u32, outputs: &mut impl Outputs) {

@@ -2,10 +2,10 @@
 
 use crate::circuit::{NONE, ends_pdu, flag};
 use crate::forward::count_cells;
-use crate::{Outputs, Plane};
+use crate::{CellPlane, Outputs};
 use wire::{Cell, DropReason};
 
-impl Plane {
+impl CellPlane {
     /// Sends or queues accepted cells of one circuit. `tag` is the CLP bit to be set.
     #[inline]
     pub(crate) fn place(&mut self, id: u32, cells: &[Cell], tag: u32, outputs: &mut impl Outputs) {

@@ -5,7 +5,7 @@ use crate::circuit::ends_pdu;
 use crate::frames::FrameCell;
 use crate::police::{Ticks, Train, Verdict};
 use crate::profile::Profile;
-use crate::{Outputs, Plane, Switch};
+use crate::{CellPlane, Outputs, Switch};
 use wire::cell::run_length;
 use wire::{Cell, DropReason, Time};
 
@@ -27,7 +27,7 @@ impl Switch {
     }
 }
 
-impl Plane {
+impl CellPlane {
     /// Takes note of when the cells of a batch came in, and lets go what is due by now.
     #[inline]
     pub(crate) fn begin_batch(&mut self, port: usize, cells: &[Cell], now: Time) {

@@ -5,11 +5,11 @@ use crate::circuit::{Circuit, ends_pdu, flag};
 use crate::forward::{admit_all, count_cells};
 use crate::port::Port;
 use crate::store::Store;
-use crate::{Outputs, Plane};
+use crate::{CellPlane, Outputs};
 use core::hint::select_unpredictable;
 use wire::{Cell, DropReason};
 
-impl Plane {
+impl CellPlane {
     /// Takes a cell of user data whose acceptance is certain. Otherwise nothing has changed.
     #[inline(always)]
     pub(crate) fn take_single(&mut self, id: u32, cell: &Cell, outputs: &mut impl Outputs) -> bool {
@@ -25,7 +25,7 @@ impl Plane {
     /// Of a circuit without policing, contract, credits and leaves.
     #[inline(always)]
     fn take_plain(&mut self, id: u32, cell: &Cell, outputs: &mut impl Outputs) -> bool {
-        let Plane { circuits, ports, profiles, store, pool, .. } = self;
+        let CellPlane { circuits, ports, profiles, store, pool, .. } = self;
         let circuit = &mut circuits[id as usize];
         let port = &mut ports[usize::from(circuit.port)];
         let profile = profiles.get(circuit.profile);
@@ -49,7 +49,7 @@ impl Plane {
     /// queue is so short that no policy asks for the cell.
     #[inline(never)]
     fn take_managed(&mut self, id: u32, cell: &Cell, outputs: &mut impl Outputs) -> bool {
-        let Plane { circuits, ports, profiles, store, pool, contracts, batch, now, .. } = self;
+        let CellPlane { circuits, ports, profiles, store, pool, contracts, batch, now, .. } = self;
         let circuit = &mut circuits[id as usize];
         let port = &mut ports[usize::from(circuit.port)];
         let (profile, gate) = (profiles.get(circuit.profile), profiles.gate(circuit.profile));

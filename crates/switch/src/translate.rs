@@ -3,7 +3,7 @@
 
 use crate::Switch;
 use crate::circuit::{Circuit, flag};
-use crate::index::{Outgoing, Paths, Place};
+use crate::index::{EntryPlace, Outgoing, Paths};
 use crate::police::{Ticks, Verdict, ticks};
 use crate::profile::Profiles;
 use crate::table::Table;
@@ -35,7 +35,7 @@ impl Switch {
         }
         let (port, cells) = (usize::from(port), &cells[..n]);
         let part = |at: usize| at.min(n)..(at + PART).min(n);
-        let mut places = [[Place::default(); PART]; PARTS];
+        let mut places = [[EntryPlace::default(); PART]; PARTS];
         (0..AHEAD).for_each(|i| self.ask(port, &cells[part(i * PART)], &mut places[i]));
         let mut rare = 0;
         for (i, at) in (0..n).step_by(PART).enumerate() {
@@ -66,7 +66,7 @@ impl Switch {
     /// Finds where the entries of cells are, and asks for those that say where the cells leave. A function of its own, so that its
     /// loop has all registers.
     #[inline(never)]
-    fn ask(&self, port: usize, cells: &[Cell], places: &mut [Place; PART]) {
+    fn ask(&self, port: usize, cells: &[Cell], places: &mut [EntryPlace; PART]) {
         let all = cells.iter().fold(0, |all, cell| all | cell.header_word());
         match self.index.paths(port).filter(|_| Paths::hold(all)) {
             Some(paths) => {
@@ -110,7 +110,7 @@ impl Switch {
 /// Copies cells under the labels that the entries at their places say, and says by which ports they leave. Whether there are
 /// others, of which these entries do not tell, or which are no user data.
 #[inline(never)]
-fn rewrite(outgoing: &[Outgoing], cells: &[Cell], places: &[Place], out: &mut [Cell], ports: &mut [u16]) -> bool {
+fn rewrite(outgoing: &[Outgoing], cells: &[Cell], places: &[EntryPlace], out: &mut [Cell], ports: &mut [u16]) -> bool {
     let (mut all, mut rare) = (0, false);
     for (((cell, place), out), to) in cells.iter().zip(places).zip(out).zip(ports) {
         let (word, leaves) = (cell.header_word(), outgoing[place.entry()]);

@@ -3,7 +3,7 @@
 use crate::circuit::{ends_pdu, flag};
 use crate::forward::count_cells;
 use crate::profile::Class;
-use crate::{Plane, Switch};
+use crate::{CellPlane, Switch};
 use core::hint::select_unpredictable;
 use wire::{Cell, Time};
 
@@ -53,7 +53,7 @@ struct Tally {
     done: u32,
 }
 
-impl Plane {
+impl CellPlane {
     /// Serves one class of a port; returns how many cells it gave.
     fn serve(&mut self, port: usize, class: usize, out: &mut [Cell], now: Time) -> usize {
         let mut sent = 0;
@@ -102,7 +102,7 @@ impl Plane {
         done: usize,
         out: &mut [Cell],
     ) -> (usize, usize) {
-        let Plane { circuits, store, ports, pool, profiles, .. } = self;
+        let CellPlane { circuits, store, ports, pool, profiles, .. } = self;
         let state = &mut ports[port];
         let turn = &mut state.classes[class];
         let (mut tally, mut turns) = (Tally::default(), 0);

@@ -4,7 +4,7 @@ use crate::arrival::Arrival;
 use crate::circuit::{Frame, flag};
 use crate::forward::count_cells;
 use crate::police::Train;
-use crate::{Plane, Switch};
+use crate::{CellPlane, Switch};
 use wire::Time;
 
 /// PDUs of one circuit, whose cells came one right after another: user data without CLP and EFCI.
@@ -44,7 +44,7 @@ impl Switch {
     }
 }
 
-impl Plane {
+impl CellPlane {
     fn pass_whole(&mut self, id: u32, whole: Whole, now: Time, room: impl FnOnce(u16) -> usize) -> Option<(u16, u32)> {
         let Whole { header_word, cells, pdus } = whole;
         let circuit = &self.circuits[id as usize];

@@ -19,9 +19,9 @@ fn at(ms: u64) -> Time {
 }
 
 /// A port and a label there.
-type Place = (u16, Label);
+type PortLabel = (u16, Label);
 
-fn switch(routes: &[(Place, Place)]) -> Switch {
+fn switch(routes: &[(PortLabel, PortLabel)]) -> Switch {
     let config = SwitchConfig { ports: 4, circuits: 30_000, queue_cells: 100, ..SwitchConfig::default() };
     let mut switch = Switch::new(config);
     switch.set_location(Location::named("s1"));

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use switch::oam::{EndPoint, Outcome, PointConfig, Request};
+use switch::oam::{EndPoint, PointConfig, Request, RequestOutcome};
 use switch::{Profile, Switch, SwitchConfig, Transaction};
 use wire::oam::{BlockCode, Flow, Function, Location, Loopback, Message};
 use wire::{Cell, CellHeader, CircuitId, Label, PayloadType, Time, Vci, Vpi};
@@ -115,12 +115,12 @@ proptest! {
                 point.handle_cell(&function, Time::ZERO);
             }
         }
-        prop_assert_eq!(point.last_request(), Some((request, Outcome::Asking)));
+        prop_assert_eq!(point.last_request(), Some((request, RequestOutcome::Asking)));
         prop_assert!(point.continuity() == [false; 2] && point.monitoring() == (None, None));
         let answer = asked.answered(true);
         prop_assert!(answer.message == Message::ActivationConfirmed);
         point.handle_cell(&Function::Activation(answer), Time::ZERO);
-        prop_assert_eq!(point.last_request(), Some((request, Outcome::Confirmed)));
+        prop_assert_eq!(point.last_request(), Some((request, RequestOutcome::Confirmed)));
     }
 
     #[test]

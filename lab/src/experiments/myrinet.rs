@@ -83,7 +83,7 @@ fn shared(config: Links, metres: f64, octets: usize) -> Option<(f64, u64)> {
         }
         fabric.run(Time::from_micros(micros + 1));
         while let Some((_, _, outcome)) = fabric.poll_outcome() {
-            if let Outcome::Arrived(octets) = outcome {
+            if let PacketOutcome::Arrived(octets) = outcome {
                 carried += octets.len() + 1;
                 fabric.recycle(octets);
             }
@@ -107,7 +107,8 @@ fn latency(links: Links, switching: Switching, switches: usize, octets: usize) -
     let host = fabric.hosts().next()?;
     fabric.send(host, &packet(&vec![(0, 1); switches], octets), 0, Time::ZERO).ok()?;
     fabric.run(Time::from_millis(10));
-    let arrived = std::iter::from_fn(|| fabric.poll_outcome()).find(|(_, _, o)| matches!(o, Outcome::Arrived(_)))?;
+    let arrived =
+        std::iter::from_fn(|| fabric.poll_outcome()).find(|(_, _, o)| matches!(o, PacketOutcome::Arrived(_)))?;
     Some(arrived.0 - Time::ZERO)
 }
 
@@ -127,7 +128,7 @@ fn circle(links: Links, timeout: Duration) -> Option<(usize, u64)> {
     fabric.send(hosts[0], &packet(&[(0, 2), (1, 2), (1, 0)], 2000), 0, Time::from_millis(500)).ok()?;
     fabric.run(Time::from_millis(1000));
     let came =
-        std::iter::from_fn(|| fabric.poll_outcome()).filter(|(_, _, o)| matches!(o, Outcome::Arrived(_))).count();
+        std::iter::from_fn(|| fabric.poll_outcome()).filter(|(_, _, o)| matches!(o, PacketOutcome::Arrived(_))).count();
     Some((came, fabric.losses().1))
 }
 

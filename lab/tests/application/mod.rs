@@ -3,7 +3,7 @@
 use endpoint::layout::{Descriptor, Head};
 use endpoint::segment::Segment;
 use endpoint::{Aal, DataPath, Events, Geometry, Local};
-use host::{Attached, EndpointId, HostInterface};
+use host::{EndpointId, HostEndpoint, HostInterface};
 use lab::World;
 use std::sync::Arc;
 use wire::CircuitId;
@@ -25,7 +25,7 @@ impl Application {
         let mut local = Local::new(&segment);
         assert!((0..BUFFERS).all(|buffer| local.free.push(Head::of_buffer(buffer))));
         let host = world.host(host);
-        let id: EndpointId = host.attach(Attached::new(segment, Events::Polling, path, None)).unwrap();
+        let id: EndpointId = host.attach(HostEndpoint::new(segment, Events::Polling, path, None)).unwrap();
         let channel = host.open(id, CircuitId::new(0, 100).unwrap(), Aal::Aal5).unwrap().0;
         Application { local, channel }
     }

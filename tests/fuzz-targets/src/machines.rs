@@ -3,7 +3,7 @@
 use endpoint::layout::{BODY_OCTETS, Geometry, HEAD_OCTETS};
 use endpoint::segment::Segment;
 use endpoint::{Aal, DataPath, Events};
-use host::{Attached, CircuitConfig, HostInterface};
+use host::{CircuitConfig, HostEndpoint, HostInterface};
 use net::{Carries, End, FramePool, LinkConfig, Network};
 use sar::{Event, Reassembler, ReassemblyConfig};
 use std::sync::Arc;
@@ -262,7 +262,7 @@ pub(crate) fn descriptors(octets: &[u8]) {
             host.add_circuit(CircuitId::from_key(102), CircuitConfig::default());
             let segment =
                 if i == 0 { segment.clone() } else { Arc::new(Segment::anonymous(geometry).expect("a small segment")) };
-            let id = host.attach(Attached::new(segment, Events::Polling, path, None)).expect("room");
+            let id = host.attach(HostEndpoint::new(segment, Events::Polling, path, None)).expect("room");
             host.open(id, CircuitId::from_key(100), Aal::Aal5).expect("a circuit");
             host.open(id, CircuitId::from_key(101), Aal::Aal0).expect("a circuit");
             host.open(id, CircuitId::from_key(102), Aal::Aal34).expect("a circuit");

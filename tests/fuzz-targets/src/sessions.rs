@@ -5,7 +5,7 @@
 use endpoint::layout::{self, Descriptor, Geometry, Head};
 use endpoint::segment::Segment;
 use endpoint::{Aal, ChannelId, DataPath, Direction, Events, Local, OpenOptions};
-use host::{Attached, CircuitConfig, EndpointId, HostInterface, Lent};
+use host::{CircuitConfig, EndpointId, HostEndpoint, HostInterface, Lent};
 use net::{Carries, End, FramePool, LinkConfig, LinkId, Network, NodeId};
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::sync::Arc;
@@ -83,7 +83,7 @@ impl Session {
         }
         let path = [DataPath::Shared, DataPath::Copying, DataPath::ZeroCopy, DataPath::SingleCopy][kind as usize % 4];
         let events = [Events::Polling, Events::Interrupt, Events::Clocked { hertz: 1000 }, Events::Hybrid { quota: 2 }];
-        let endpoint = Attached::new(segment, events[kind as usize / 4 % 4], path, None);
+        let endpoint = HostEndpoint::new(segment, events[kind as usize / 4 % 4], path, None);
         if let Ok(id) = self.host(which).attach(endpoint) {
             self.clients.push((which, id, local));
         }

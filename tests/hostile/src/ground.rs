@@ -5,7 +5,7 @@ use host::HostInterface;
 use host::engine::{self, Core, EngineHandle};
 use host::service::{Everybody, Handler, Service};
 use net::topology::{CircuitDescription, LinkDescription};
-use net::{Carries, LinkConfig, Network, SwitchConfig};
+use net::{Carries, LinkConfig, Network, SwitchElementConfig};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -105,7 +105,9 @@ impl Builder {
     pub fn switch(self, name: &str) -> Self {
         let name = name.to_owned();
         self.step(move |core| {
-            core.fabric.add_switch(&mut core.network, &name, SwitchConfig::default()).expect("a name of its own");
+            core.fabric
+                .add_switch(&mut core.network, &name, SwitchElementConfig::default())
+                .expect("a name of its own");
         })
     }
 

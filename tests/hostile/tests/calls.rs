@@ -5,8 +5,8 @@ mod managed;
 use control::calls::applications::User;
 use control::calls::setup::Wanted;
 use control::config::parse;
-use control::daemon::Options;
-use endpoint::calls::{Answer, Event, Outcome, Sap, Session, Step, Traffic};
+use control::daemon::DaemonOptions;
+use endpoint::calls::{Answer, Event, Sap, Session, Step, StepOutcome, Traffic};
 use endpoint::{Connection, Endpoint, EndpointConfig, OpenOptions};
 use hostile::{Class, Trial, as_user, circuit};
 use managed::Managed;
@@ -60,7 +60,7 @@ fn ground() -> Managed {
 }
 
 fn ground_with(rules: &str) -> Managed {
-    let ground = Managed::up(parse(&(NETWORK.to_owned() + rules), "net.toml").unwrap(), |_| Options::default());
+    let ground = Managed::up(parse(&(NETWORK.to_owned() + rules), "net.toml").unwrap(), |_| DaemonOptions::default());
     until("addresses", || ["alpha", "beta", "gamma"].iter().all(|host| ground.address_of(host).is_some()));
     ground
 }
@@ -151,16 +151,17 @@ fn steps_that_leave_together_are_held_to_the_rights_and_bounds_of_their_user() {
         session.settle().unwrap();
         std::iter::from_fn(|| session.next_outcome()).collect::<Vec<_>>()
     };
-    let began = |all: &[Outcome]| all.iter().filter(|outcome| matches!(outcome, Outcome::Calling { .. })).count();
+    let began =
+        |all: &[StepOutcome]| all.iter().filter(|outcome| matches!(outcome, StepOutcome::Calling { .. })).count();
     let Some(mut eve) = ground.session(EVE, "alpha") else { return };
     // 4000 each way for one of them; then there is no bandwidth, and after three more no place.
     let outcomes = all(&mut eve, [vec![call(Some(cbr(4000))); 2], vec![call(None); 6]].concat());
     assert_eq!(began(&outcomes), 4, "{outcomes:?}");
     for (at, why) in [(1, "max_bandwidth"), (5, "max_calls"), (7, "max_calls")] {
-        assert!(matches!(&outcomes[at], Outcome::Refused(reason) if reason.contains(why)), "{outcomes:?}");
+        assert!(matches!(&outcomes[at], StepOutcome::Refused(reason) if reason.contains(why)), "{outcomes:?}");
     }
     // Nobody releases or answers calls of others.
-    let Outcome::Calling { call: number } = outcomes[0] else { panic!("{outcomes:?}") };
+    let StepOutcome::Calling { call: number } = outcomes[0] else { panic!("{outcomes:?}") };
     let mut alice = ground.session(ALICE, "alpha").unwrap();
     let foreign = vec![
         Step::Release { call: number, cause: 16 },
@@ -168,11 +169,11 @@ fn steps_that_leave_together_are_held_to_the_rights_and_bounds_of_their_user() {
         Step::Accept { call: number + 1 },
     ];
     let outcomes = all(&mut alice, foreign);
-    assert!(outcomes.iter().all(|o| matches!(o, Outcome::Refused(why) if why.contains("no call"))), "{outcomes:?}");
+    assert!(outcomes.iter().all(|o| matches!(o, StepOutcome::Refused(why) if why.contains("no call"))), "{outcomes:?}");
     // Nor calls whom no rule lets them call.
     let outcomes = all(&mut alice, vec![call(None); 3]);
     assert!(
-        outcomes.iter().all(|o| matches!(o, Outcome::Refused(why) if why.contains("may not call"))),
+        outcomes.iter().all(|o| matches!(o, StepOutcome::Refused(why) if why.contains("may not call"))),
         "{outcomes:?}"
     );
 }
@@ -408,7 +409,7 @@ fn a_user_who_calls_and_releases_without_end_holds_up_neither_circuits_nor_anoth
         let to = to.to_string();
         eve.queue(Step::Call { to, sap: None, traffic: None, backward: None }).unwrap();
         while let Some(outcome) = eve.next_outcome() {
-            if let Outcome::Calling { call } = outcome {
+            if let StepOutcome::Calling { call } = outcome {
                 eve.queue(Step::Release { call, cause: CauseValue::NORMAL.0 }).unwrap();
             }
         }

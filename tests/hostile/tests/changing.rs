@@ -4,7 +4,7 @@
 mod managed;
 
 use control::config::{Config, parse};
-use control::daemon::Options;
+use control::daemon::DaemonOptions;
 use endpoint::Connection;
 use hostile::{Class, Field, Trial};
 use managed::Managed;
@@ -33,7 +33,7 @@ fn network(pcr: u32) -> Config {
 fn neither_data_nor_who_comes_waits_while_many_circuits_change() {
     static BEFORE: LazyLock<Config> = LazyLock::new(|| network(1));
     static AFTER: LazyLock<Config> = LazyLock::new(|| network(2));
-    let field = || Managed::up(BEFORE.clone(), |_| Options::default());
+    let field = || Managed::up(BEFORE.clone(), |_| DaemonOptions::default());
     LazyLock::force(&AFTER);
     let trial = Trial::new(Class::Other, field).newcomers(101).length(Duration::from_secs(1));
     trial.withstand(|field, attack| {

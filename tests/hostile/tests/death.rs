@@ -36,7 +36,7 @@ fn a_panic_of_the_engine_ends_the_daemon_at_once_with_its_cause_and_leaves_no_pr
         }
     };
     let connection = Connection::open(socket.as_ref()).unwrap();
-    // Its standard error ends when the last process that has it does: porters have none of it.
+    // Its standard error ends when the last process that has it does: user proxies have none of it.
     let mut said = String::new();
     std::io::Read::read_to_string(daemon.stderr.as_mut().unwrap(), &mut said).unwrap();
     let status = daemon.wait().unwrap();

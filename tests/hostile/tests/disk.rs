@@ -4,7 +4,7 @@
 mod managed;
 
 use control::config::parse;
-use control::daemon::Options;
+use control::daemon::DaemonOptions;
 use endpoint::Connection;
 use hostile::{Class, Field, Trial};
 use managed::Managed;
@@ -67,7 +67,7 @@ const NETWORK: &str = "[host.alpha]\n[host.beta]\n[[link]]\nends = [\"alpha\", \
     [[circuit]]\nends = [\"alpha 0.100\", \"beta 0.100\"]\n";
 
 fn up(state: PathBuf) -> Managed {
-    let options = |_: &Path| Options { state: Some(state), ..Options::default() };
+    let options = |_: &Path| DaemonOptions { state: Some(state), ..DaemonOptions::default() };
     Managed::up(parse(NETWORK, "net.toml").unwrap(), options)
 }
 

@@ -225,7 +225,7 @@ fn attacker() {
     let Ok(socket) = std::env::var(ATTACKER) else { return };
     for way in 0..10 {
         let socket = socket.clone();
-        // A porter that is held up holds up this user; others of its threads go on attacking.
+        // A user proxy that is held up holds up this user; others of its threads go on attacking.
         std::thread::spawn(move || pass_lingering(Path::new(&socket), way));
         std::thread::sleep(Duration::from_millis(50));
     }
@@ -264,7 +264,7 @@ fn descriptors_that_take_long_to_close_do_not_keep_their_own_users_next_connecti
     Connection::open(ground.socket()).unwrap();
     for way in 0..5 {
         pass_lingering(ground.socket(), way);
-        // The porter has them by now.
+        // The user proxy has them by now.
         std::thread::sleep(Duration::from_millis(50));
         let begin = Instant::now();
         Connection::open(ground.socket()).unwrap();
@@ -279,7 +279,7 @@ fn descriptors_that_are_not_closed_while_their_file_system_stalls_hold_up_neithe
         return;
     }
     Trial::new(Class::Engine, ground).length(Duration::from_secs(1)).withstand(|ground, attack| {
-        // Of each attack its own: the gate of a network that comes up later would inherit its files, and never have closed them.
+        // Of each attack its own: the acceptor of a network that comes up later would inherit its files, and never have closed them.
         let stalling = Stalling::mount().expect("it could be mounted before");
         let mut passed = Vec::new();
         while attack.goes_on() {

@@ -3,7 +3,7 @@
 mod managed;
 
 use control::config::parse;
-use control::daemon::{Metrics, Options};
+use control::daemon::{DaemonOptions, Metrics};
 use hostile::{Class, Trial};
 use managed::Managed;
 use std::io::{Read, Write};
@@ -16,7 +16,7 @@ fn ground() -> Managed {
         (100..1100).map(|vci| format!("[[circuit]]\nends = [\"alpha 0.{vci}\", \"beta 0.{vci}\"]\n")).collect();
     let text = format!("[host.alpha]\n[host.beta]\n[[link]]\nends = [\"alpha\", \"beta\"]\n{circuits}");
     let metrics = Some(Metrics { address: "127.0.0.1:0".parse().unwrap(), max_rows: 1000 });
-    Managed::up(parse(&text, "net.toml").unwrap(), |_| Options { metrics, ..Options::default() })
+    Managed::up(parse(&text, "net.toml").unwrap(), |_| DaemonOptions { metrics, ..DaemonOptions::default() })
 }
 
 fn scrape(address: SocketAddr) -> std::io::Result<String> {

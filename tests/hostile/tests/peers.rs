@@ -3,7 +3,7 @@
 mod managed;
 
 use control::config::parse;
-use control::daemon::Options;
+use control::daemon::DaemonOptions;
 use endpoint::Connection;
 use hostile::{Class, Trial};
 use managed::Managed;
@@ -26,9 +26,9 @@ fn ground() -> Managed {
          [outside.peer]\n[[link]]\nends = [\"peer\", \"beta\"]\natmtcp = \"listen 127.0.0.1:{}\"\nreal = \"beta\"\n",
         *PORT
     );
-    Managed::up(parse(&text, "net.toml").unwrap(), |folder| Options {
+    Managed::up(parse(&text, "net.toml").unwrap(), |folder| DaemonOptions {
         state: Some(folder.join("state")),
-        ..Options::default()
+        ..DaemonOptions::default()
     })
 }
 

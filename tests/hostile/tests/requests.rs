@@ -17,7 +17,7 @@ use wire::CircuitId;
 
 const EVE: u32 = 60_001;
 const ALICE: u32 = 60_002;
-/// Users of one person, whom nobody admits: more than there are porters.
+/// Users of one person, whom nobody admits: more than there are user proxies.
 const STRANGERS: std::ops::Range<u32> = 100_000..100_520;
 /// What a request takes, as the status of thousands of circuits does.
 const LONG: Duration = Duration::from_millis(10);

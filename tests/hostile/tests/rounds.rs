@@ -129,7 +129,7 @@ fn gates() -> Vec<u32> {
     let parent = format!("PPid:\t{}\n", std::process::id());
     let is_gate = |process: &u32| {
         let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-        status.starts_with("Name:\tcellway-gate\n") && status.contains(&parent)
+        status.starts_with("Name:\tcellway-accept\n") && status.contains(&parent)
     };
     processes.filter(is_gate).collect()
 }
@@ -154,9 +154,9 @@ fn no_command_takes_long(circuits: u32, bound: Duration) {
     // A page that the door's processes share is copied by whoever writes to it: they share none of the network's.
     let (gates, before) = (gates(), net.before);
     assert!(!gates.is_empty());
-    for gate in gates {
-        let (shared, grown) = (resident(gate), resident(std::process::id()).saturating_sub(before));
-        assert!(shared <= before + grown / 4, "a gate shares {shared} octets of {before} and {grown} more");
+    for acceptor in gates {
+        let (shared, grown) = (resident(acceptor), resident(std::process::id()).saturating_sub(before));
+        assert!(shared <= before + grown / 4, "an acceptor shares {shared} octets of {before} and {grown} more");
     }
     let description = |changed, ports, without| description(circuits, changed, ports, without);
     let (as_it_was, changed) = (description(0, 64, 0..0), description(100, 64, 0..0));

@@ -4,7 +4,7 @@ mod managed;
 
 use control::calls::setup::{Wanted, elements};
 use control::config::parse;
-use control::daemon::Options;
+use control::daemon::DaemonOptions;
 use endpoint::calls::{Event, Sap, Session, Traffic};
 use hostile::{Attack, Class, Field, Trial, circuit};
 use managed::Managed;
@@ -68,7 +68,7 @@ ends = ["alpha 0.100", "beta 0.100"]
 "#,
         peer.local_addr().unwrap().port()
     );
-    let ground = Managed::up(parse(&text, "net.toml").unwrap(), |_| Options::default());
+    let ground = Managed::up(parse(&text, "net.toml").unwrap(), |_| DaemonOptions::default());
     let begin = Instant::now();
     while ["alpha", "beta"].iter().any(|host| address(&ground, host).is_none()) {
         assert!(begin.elapsed() < SOON, "no addresses");

@@ -4,7 +4,7 @@
 use hostile::{Attack, Class, Field, Ground, Trial, between, frames};
 use links::tcp::{Role, Shell, Tls, TlsTexts};
 use net::topology::LinkDescription;
-use net::{Aal, Carries, End, FramePool, LinkConfig, Network, Node, NodeIo};
+use net::{Carries, End, FrameAal, FramePool, LinkConfig, Network, Node, NodeIo};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair};
 use sar::SduMeta;
 use std::any::Any;
@@ -144,7 +144,7 @@ impl Node for Caller {
     fn run(&mut self, io: &mut NodeIo<'_>, _: Time) -> bool {
         if io.is_up(0) && io.room(0) > 0 && io.pool().in_use() == 0 {
             let circuit = "0.200".parse().unwrap();
-            let sdu = io.pool_mut().copy_in(circuit, Aal::Aal5, SduMeta::default(), &self.0).unwrap();
+            let sdu = io.pool_mut().copy_in(circuit, FrameAal::Aal5, SduMeta::default(), &self.0).unwrap();
             assert!(io.put_frame(0, sdu).is_ok());
         }
         false

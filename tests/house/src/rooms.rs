@@ -96,7 +96,10 @@ const CRATES: &[Crate] = &[
     Crate {
         name: "control",
         contents: "the decisions of a daemon: descriptions, changes, access rights, status, management, captures",
-        uses: &["wire", "sar", "traffic", "switch", "net", "links", "endpoint", "host", "stack", "uni", "eni155p", "apic", "lanai"],
+        uses: &[
+            "wire", "sar", "traffic", "switch", "net", "links", "endpoint", "host", "stack", "uni", "eni155p", "apic",
+            "lanai",
+        ],
     },
     Crate {
         name: "compat",
@@ -157,7 +160,8 @@ const ADAPTERS: &[Crate] = &[
 pub const ABOVE_ALL: &[&str] = &["lab", "interop", "house", "fuzz-targets", "hostile"];
 
 /// Before and behind the table of a page.
-pub const MARKS: [&str; 2] = ["<!-- made by the tests of tests/house, CELLWAY_WRITE=1 -->\n", "<!-- end of what is made -->\n"];
+pub const MARKS: [&str; 2] =
+    ["<!-- made by the tests of tests/house, CELLWAY_WRITE=1 -->\n", "<!-- end of what is made -->\n"];
 
 /// The table of a room, as its page has it.
 pub fn table(room: &Room) -> String {

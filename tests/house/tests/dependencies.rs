@@ -86,7 +86,9 @@ fn a_crate_uses_only_crates_below_it_and_the_list_names_no_others() {
         let uses: Vec<&str> =
             uses.filter_map(|used| used["name"].as_str()).filter(|used| names.contains(used)).collect();
         bad.extend(uses.iter().filter(|used| !listed.uses.contains(used)).map(|used| format!("{name} uses {used}")));
-        bad.extend(listed.uses.iter().filter(|used| !uses.contains(used)).map(|used| format!("{name} does not use {used}")));
+        bad.extend(
+            listed.uses.iter().filter(|used| !uses.contains(used)).map(|used| format!("{name} does not use {used}")),
+        );
     }
     assert!(names.contains(&"wire") && names.contains(&"cellway"), "{names:?}");
     assert!(bad.is_empty(), "{}", bad.join("\n"));
@@ -109,7 +111,11 @@ fn pages_on_the_architecture_have_the_tables_of_crates() {
         if std::env::var_os("CELLWAY_WRITE").is_some() {
             std::fs::write(&page, format!("{}{}{}", &text[..begin], table(room), &text[end..])).unwrap();
         } else {
-            assert!(text[begin..end] == table(room), "{} has another table: CELLWAY_WRITE=1 cargo test -p house", room.page);
+            assert!(
+                text[begin..end] == table(room),
+                "{} has another table: CELLWAY_WRITE=1 cargo test -p house",
+                room.page
+            );
         }
     }
 }

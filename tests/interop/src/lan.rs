@@ -9,7 +9,7 @@ use host::engine::{self, EngineHandle};
 use host::service::{Everybody, Service};
 use links::tcp::{Role, Shell};
 use net::topology::{Attachment, CircuitDescription, LinkDescription};
-use net::{Aal, Carries, FramePool, LineCounters, LinkConfig, LinkId, Network};
+use net::{Carries, FrameAal, FramePool, LineCounters, LinkConfig, LinkId, Network};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -61,7 +61,7 @@ impl Lan {
     }
 
     /// A circuit more, with the same label at both ends.
-    pub fn add_circuit(&self, host: &str, outside: &str, vci: u16, aal: Aal) -> anyhow::Result<()> {
+    pub fn add_circuit(&self, host: &str, outside: &str, vci: u16, aal: FrameAal) -> anyhow::Result<()> {
         let ends = vec![format!("{host} 0.{vci}").parse()?, format!("{outside} 0.{vci}").parse()?];
         let circuit = CircuitDescription { ends, aal, ..Default::default() };
         Ok(self.engine.with(move |core| core.fabric.add_circuit(&mut core.network, &circuit))??)

@@ -114,7 +114,7 @@ fn ten_thousand_pdus_of_each_size_and_a_hundred_circuits_at_once_and_the_counter
     }
     let many: Vec<u16> = (200..200 + MANY_CIRCUITS).collect();
     let lan = Lan::new(&[&[100][..], &many].concat()).unwrap();
-    lan.add_circuit("alpha", "outside", 50, net::Aal::Aal0).unwrap();
+    lan.add_circuit("alpha", "outside", 50, net::FrameAal::Aal0).unwrap();
     let mut alpha = lan.endpoint("alpha").unwrap();
     let mut open = |vci, aal| {
         let circuit = CircuitId::new(0, vci).unwrap();

@@ -22,7 +22,7 @@ mod sums;
 mod unlaid;
 
 pub use layout::{Layout, LayoutError};
-pub use plan::{LINKS, MAX_CHIPS, Place, Plan, PlanError, Shape};
+pub use plan::{ChipPort, LINKS, MAX_CHIPS, Plan, PlanError, Shape};
 pub use report::{ChipReport, Report};
 pub use sums::DeskSums;
 
@@ -31,7 +31,7 @@ use agenda::Agenda;
 use bus::clock::Clock;
 use bus::memory::NoMemory;
 use core::time::Duration;
-use net::{Label, Node, NodeIo, RouteError, RouteOptions, RouteTable, SetUp, SetUps};
+use net::{Label, LabelChange, LabelChanges, Node, NodeIo, RouteError, RouteOptions, RouteTable};
 use ports::Ports;
 use routes::Routes;
 use std::any::Any;
@@ -80,7 +80,7 @@ pub struct Desk {
     /// Cells that came in and left by the element's ports.
     entered: u64,
     left: u64,
-    set_ups: SetUps,
+    label_changes: LabelChanges,
 }
 
 impl Desk {
@@ -106,7 +106,7 @@ impl Desk {
             former: Sums::default(),
             entered: 0,
             left: 0,
-            set_ups: SetUps::default(),
+            label_changes: LabelChanges::default(),
             layout,
         };
         desk.make_chips();
@@ -287,9 +287,9 @@ fn joined(plan: &Plan, chip: usize, port: Port) -> Joined {
     if port == Port::Memory {
         return Joined::Outer(chip);
     }
-    let place = Place { chip, link: port.index() };
+    let place = ChipPort { chip, link: port.index() };
     match plan.next(place) {
-        Some(Place { chip, link }) => Joined::Chip(chip, routes::link_port(link)),
+        Some(ChipPort { chip, link }) => Joined::Chip(chip, routes::link_port(link)),
         // The ends of a chain are behind the third ports.
         None => Joined::Outer(plan.chips() + place.link),
     }
@@ -328,8 +328,8 @@ impl Node for Desk {
         !self.behind
     }
 
-    fn poll_set_up(&mut self) -> Option<SetUp> {
-        self.set_ups.poll()
+    fn poll_label_change(&mut self) -> Option<LabelChange> {
+        self.label_changes.poll()
     }
 
     fn as_any_mut(&mut self) -> &mut dyn Any {
@@ -348,7 +348,7 @@ impl RouteTable for Desk {
         let is_new = !self.routes.has(from.0, from.1);
         self.routes.add(&self.plan, &mut self.chips, from, to, low_latency)?;
         if is_new {
-            self.set_ups.note(SetUp::In(from.0, from.1));
+            self.label_changes.note(LabelChange::In(from.0, from.1));
         }
         Ok(())
     }

@@ -26,7 +26,7 @@ pub enum Shape {
 
 /// An end of a link at a chip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place {
+pub struct ChipPort {
     /// The chip.
     pub chip: usize,
     /// Its link, below [`LINKS`].
@@ -88,27 +88,27 @@ impl Plan {
     }
 
     /// The chip at an open end.
-    pub fn at_end(&self, end: usize) -> Place {
-        Place { chip: if end == 0 { 0 } else { self.chips - 1 }, link: end }
+    pub fn at_end(&self, end: usize) -> ChipPort {
+        ChipPort { chip: if end == 0 { 0 } else { self.chips - 1 }, link: end }
     }
 
     /// Where what a chip sends by a link arrives; `None` at an open end.
-    pub fn next(&self, from: Place) -> Option<Place> {
-        let Place { chip, link } = from;
+    pub fn next(&self, from: ChipPort) -> Option<ChipPort> {
+        let ChipPort { chip, link } = from;
         let n = self.chips;
         Some(match (self.shape, link) {
-            (Shape::Chain, 0) => Place { chip: chip.checked_sub(1)?, link: 1 },
-            (Shape::Chain, _) => Place { chip: Some(chip + 1).filter(|next| *next < n)?, link: 0 },
-            (Shape::Ring, 0) => Place { chip: (chip + n - 1) % n, link: 1 },
-            (Shape::Ring, _) => Place { chip: (chip + 1) % n, link: 0 },
+            (Shape::Chain, 0) => ChipPort { chip: chip.checked_sub(1)?, link: 1 },
+            (Shape::Chain, _) => ChipPort { chip: Some(chip + 1).filter(|next| *next < n)?, link: 0 },
+            (Shape::Ring, 0) => ChipPort { chip: (chip + n - 1) % n, link: 1 },
+            (Shape::Ring, _) => ChipPort { chip: (chip + 1) % n, link: 0 },
             // Two chips lead to each: one of the lower half, one of the upper.
-            (Shape::Shuffle, _) => Place { chip: (2 * chip + link) % n, link: usize::from(chip >= n / 2) },
+            (Shape::Shuffle, _) => ChipPort { chip: (2 * chip + link) % n, link: usize::from(chip >= n / 2) },
         })
     }
 
     /// The last link of a shortest way from a chip to another, by which a cell leaves the chip before; `None` from a chip to itself.
     /// The ways from one chip to all others are a tree: the way to the chip before is the rest of it.
-    pub fn last(&self, from: usize, to: usize) -> Option<Place> {
+    pub fn last(&self, from: usize, to: usize) -> Option<ChipPort> {
         let n = self.chips;
         let (chip, link) = match self.shape {
             _ if from == to => return None,
@@ -124,7 +124,7 @@ impl Plan {
                 (((from << before) + (to >> 1) % (1 << before)) % n, to & 1)
             }
         };
-        Some(Place { chip, link })
+        Some(ChipPort { chip, link })
     }
 
     /// The most links between two chips.
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn each_link_that_leads_somewhere_is_the_only_one_there() {
         for plan in plans() {
-            let places = || (0..plan.chips()).flat_map(|chip| (0..LINKS).map(move |link| Place { chip, link }));
+            let places = || (0..plan.chips()).flat_map(|chip| (0..LINKS).map(move |link| ChipPort { chip, link }));
             let led: Vec<_> = places().filter_map(|place| plan.next(place)).collect();
             assert_eq!(led.iter().collect::<BTreeSet<_>>().len(), led.len(), "{plan:?}");
             let open = plan.open_ends().iter().map(|end| plan.at_end(*end)).filter(|end| plan.next(*end).is_none());
@@ -168,7 +168,7 @@ mod tests {
                 let mut distance = BTreeMap::from([(from, 0)]);
                 let mut queue = VecDeque::from([from]);
                 while let Some(chip) = queue.pop_front() {
-                    for next in (0..LINKS).filter_map(|link| plan.next(Place { chip, link })) {
+                    for next in (0..LINKS).filter_map(|link| plan.next(ChipPort { chip, link })) {
                         if !distance.contains_key(&next.chip) {
                             distance.insert(next.chip, distance[&chip] + 1);
                             queue.push_back(next.chip);

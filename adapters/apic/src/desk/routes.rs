@@ -2,7 +2,7 @@
 //! link between them.
 
 use super::connections::{At, Connections, Input, make};
-use super::plan::{LINKS, Place, Plan};
+use super::plan::{ChipPort, LINKS, Plan};
 use super::unlaid::{Age, Key, Unlaid};
 use crate::{Apic, Connection, Port};
 use net::{Label, RouteError};
@@ -24,12 +24,12 @@ pub(super) fn at(plan: &Plan, port: u16) -> Option<At> {
         return Some(At { chip: port, port: Port::Memory });
     }
     let end = plan.open_ends().get(port - plan.chips())?;
-    let Place { chip, link } = plan.at_end(*end);
+    let ChipPort { chip, link } = plan.at_end(*end);
     Some(At { chip, port: link_port(link) })
 }
 
 /// Of links between chips.
-type Labels = BTreeMap<Place, CircuitId>;
+type Labels = BTreeMap<ChipPort, CircuitId>;
 /// A port and a label that a route leaves by.
 type Branch = (u16, CircuitId);
 
@@ -104,7 +104,7 @@ pub(super) struct Routes {
     /// Those that have no connections in these chips.
     unlaid: Unlaid<Route>,
     /// Labels of each link between chips that are in use.
-    used: BTreeMap<Place, Used>,
+    used: BTreeMap<ChipPort, Used>,
     /// Those that other chips had no room for, ever.
     lost: u64,
     /// Links and ends that routes were led over, ever: what they cost.
@@ -320,7 +320,7 @@ impl Routes {
         let (mut way, mut chip, mut input) = (Vec::new(), end.chip, (source, key.1));
         while let Some(place) = plan.last(source.chip, chip) {
             // It leads there, and is no open end.
-            let Place { link, .. } = plan.next(place).ok_or(RouteError::NoPort(port))?;
+            let ChipPort { link, .. } = plan.next(place).ok_or(RouteError::NoPort(port))?;
             let to = At { chip, port: link_port(link) };
             if let Some(label) = route.labels.get(&place) {
                 input = (to, *label);
@@ -346,7 +346,7 @@ impl Routes {
         Ok(growth)
     }
 
-    fn take_label(&mut self, place: Place, chips: &[Apic]) -> Option<CircuitId> {
+    fn take_label(&mut self, place: ChipPort, chips: &[Apic]) -> Option<CircuitId> {
         let most = chips.get(place.chip)?.config().vcis.min(1 << 16);
         let vci = self.used.entry(place).or_default().take(most)?;
         Some(CircuitId { vpi: Vpi::default(), vci: Vci(vci) })

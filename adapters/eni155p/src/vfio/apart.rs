@@ -5,7 +5,7 @@
 //! outside can reach, over which cells travel in batches. A guest that makes its adapter wait waits alone.
 
 use super::server::Server;
-use endpoint::place::Place;
+use endpoint::socket_path::SocketPath;
 use net::NodeIo;
 use net::external::External;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -143,7 +143,7 @@ pub struct Apart {
     passed: Counters,
     /// As the adapter was told last.
     signal: Option<bool>,
-    place: Place,
+    place: SocketPath,
 }
 
 impl Apart {
@@ -175,7 +175,7 @@ impl Apart {
     }
 
     /// Where its server listens.
-    pub fn place(&self) -> &Place {
+    pub fn place(&self) -> &SocketPath {
         &self.place
     }
 

@@ -10,7 +10,7 @@ use super::protocol::{HEADER_OCTETS, Header, MAX_MESSAGE_OCTETS};
 use super::session::{Session, Violation};
 use crate::{Config, Eni155p};
 use endpoint::passed::{collect_circles, lie_in};
-use endpoint::place::Place;
+use endpoint::socket_path::SocketPath;
 use net::NodeIo;
 use net::external::External;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -28,7 +28,7 @@ use std::time::Duration;
 use wire::{Cell, Counters, Time};
 
 /// Why there is no server.
-pub use endpoint::place::PlaceError as StartError;
+pub use endpoint::socket_path::SocketPathError as StartError;
 
 /// Octets of messages that wait at most; more are left in the socket.
 const INPUT_OCTETS: usize = 2 * MAX_MESSAGE_OCTETS;
@@ -171,7 +171,7 @@ impl Client {
 /// An adapter that waits for a client at a socket, or has one.
 #[derive(Debug)]
 pub struct Server {
-    place: Place,
+    place: SocketPath,
     listener: OwnedFd,
     client: Option<Client>,
     adapter: Eni155p,
@@ -193,18 +193,18 @@ impl Server {
     /// # Errors
     /// Another server is there, or the path cannot be made.
     pub fn listen(path: &Path, config: Config) -> Result<Self, StartError> {
-        Server::listen_at(Place::new(path), config)
+        Server::listen_at(SocketPath::new(path), config)
     }
 
-    /// The same where another server of the caller's is yet: clients come once its [`Place`] was taken.
+    /// The same where another server of the caller's is yet: clients come once its [`SocketPath`] was taken.
     ///
     /// # Errors
     /// The same.
     pub fn listen_beside(path: &Path, config: Config) -> Result<Self, StartError> {
-        Server::listen_at(Place::beside(path), config)
+        Server::listen_at(SocketPath::beside(path), config)
     }
 
-    fn listen_at(mut place: Place, config: Config) -> Result<Self, StartError> {
+    fn listen_at(mut place: SocketPath, config: Config) -> Result<Self, StartError> {
         place.clear(SocketType::STREAM)?;
         let path = place.now();
         let system = |source| StartError::System { path: path.to_path_buf(), source };
@@ -236,7 +236,7 @@ impl Server {
     }
 
     /// The same, with the file that it is.
-    pub fn place(&self) -> &Place {
+    pub fn place(&self) -> &SocketPath {
         &self.place
     }
 

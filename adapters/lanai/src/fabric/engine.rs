@@ -129,7 +129,7 @@ pub(super) struct Packet {
 
 /// What happened at a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum PacketOutcome {
     /// The last symbol of a packet has left the host; its number is the sender's own.
     Sent(u64),
     /// The time-out ended a packet before its last symbol had left the host; the number as above.
@@ -148,7 +148,7 @@ pub(super) struct Engine {
     pub(super) packets: Vec<Packet>,
     free: Vec<u32>,
     pub(super) spare: Vec<Vec<u8>>,
-    pub(super) outcomes: VecDeque<(Tick, u32, Outcome)>,
+    pub(super) outcomes: VecDeque<(Tick, u32, PacketOutcome)>,
     /// Packets that hosts have queued.
     pub(super) accepted: u64,
     pub(super) counters: Counters,
@@ -436,7 +436,7 @@ impl Engine {
             }
             if inner {
                 let number = self.packets[first.packet as usize].number;
-                self.outcomes.push_back((now, node, Outcome::Sent(number)));
+                self.outcomes.push_back((now, node, PacketOutcome::Sent(number)));
             }
         }
         self.release(first.packet);
@@ -455,7 +455,7 @@ impl Engine {
         let counters = if packet.maps { &mut self.mapping } else { &mut self.counters };
         counters.pdus = counters.pdus.wrapping_add(1);
         counters.octets = counters.octets.wrapping_add(octets.len() as u64);
-        self.outcomes.push_back((now, node, Outcome::Arrived(octets)));
+        self.outcomes.push_back((now, node, PacketOutcome::Arrived(octets)));
     }
 
     /// The first packet was thrown away, and its last symbol has come.
@@ -466,7 +466,7 @@ impl Engine {
         if let Some(first) = at.slack.segments.pop_front() {
             if sender && self.nodes[node as usize].kind == Kind::Host {
                 let number = self.packets[first.packet as usize].number;
-                self.outcomes.push_back((now, node, Outcome::GivenUp(number)));
+                self.outcomes.push_back((now, node, PacketOutcome::GivenUp(number)));
             }
             self.release(first.packet);
         }

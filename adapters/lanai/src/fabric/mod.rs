@@ -46,7 +46,7 @@ mod sums;
 mod wheel;
 
 pub use config::{Config, Marks, Switching};
-pub use engine::{Outcome, PortCounters};
+pub use engine::{PacketOutcome, PortCounters};
 pub use sums::FabricSums;
 
 use crate::packet::{Kind as Type, MAX_OCTETS, TYPE_OCTETS, kind};
@@ -232,7 +232,7 @@ impl Fabric {
         inner.map_or(0, |inner| self.engine.config.queue.saturating_sub(inner.slack.segments.len()))
     }
 
-    /// Queues a packet, its route in front and its CRC at the end. [`Outcome::Sent`] or [`Outcome::GivenUp`] gives the number
+    /// Queues a packet, its route in front and its CRC at the end. [`PacketOutcome::Sent`] or [`PacketOutcome::GivenUp`] gives the number
     /// back.
     ///
     /// # Errors
@@ -297,7 +297,7 @@ impl Fabric {
     }
 
     /// What has happened at hosts, in order.
-    pub fn poll_outcome(&mut self) -> Option<(Time, HostId, Outcome)> {
+    pub fn poll_outcome(&mut self) -> Option<(Time, HostId, PacketOutcome)> {
         let (tick, node, outcome) = self.engine.outcomes.pop_front()?;
         Some((self.engine.config.time(tick), HostId(node), outcome))
     }

@@ -1,7 +1,7 @@
 //! Whether each packet that a host queued is accounted for.
 
 use super::engine::Engine;
-use super::{Fabric, Outcome};
+use super::{Fabric, PacketOutcome};
 use wire::Counters;
 
 /// What became of all packets of a fabric. Counters wrap.
@@ -42,9 +42,9 @@ impl Fabric {
         FabricSums { accepted, counters, mapping, held: held as u64 }
     }
 
-    /// Packets that have arrived, and whose [`Outcome::Arrived`] nobody has fetched yet.
+    /// Packets that have arrived, and whose [`PacketOutcome::Arrived`] nobody has fetched yet.
     pub fn unfetched(&self) -> usize {
-        let arrived = |(.., outcome): &&(_, _, Outcome)| matches!(outcome, Outcome::Arrived(_));
+        let arrived = |(.., outcome): &&(_, _, PacketOutcome)| matches!(outcome, PacketOutcome::Arrived(_));
         self.engine.outcomes.iter().filter(arrived).count()
     }
 }

@@ -27,8 +27,8 @@ fn star(config: Config, hosts: usize, metres: f64) -> (Fabric, Vec<HostId>) {
 fn arrivals(fabric: &mut Fabric) -> Vec<(Time, HostId, Vec<u8>)> {
     let all = std::iter::from_fn(|| fabric.poll_outcome());
     all.filter_map(|(at, host, outcome)| match outcome {
-        Outcome::Arrived(octets) => Some((at, host, octets)),
-        Outcome::Sent(_) | Outcome::GivenUp(_) => None,
+        PacketOutcome::Arrived(octets) => Some((at, host, octets)),
+        PacketOutcome::Sent(_) | PacketOutcome::GivenUp(_) => None,
     })
     .collect()
 }
@@ -240,12 +240,12 @@ fn each_packet_that_a_host_queued_has_left_or_was_given_up_and_arrived_or_was_dr
         assert!(sums.add_up() && sums.accepted == 24, "{millis} ms: {sums:?}");
         while let Some((_, host, outcome)) = fabric.poll_outcome() {
             match outcome {
-                Outcome::Sent(number) => over.push((host, number)),
-                Outcome::GivenUp(number) => {
+                PacketOutcome::Sent(number) => over.push((host, number)),
+                PacketOutcome::GivenUp(number) => {
                     given_up += 1;
                     over.push((host, number));
                 }
-                Outcome::Arrived(octets) => arrived += u64::from(!octets.is_empty()),
+                PacketOutcome::Arrived(octets) => arrived += u64::from(!octets.is_empty()),
             }
         }
     }

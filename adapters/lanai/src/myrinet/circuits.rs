@@ -7,7 +7,7 @@ use crate::network::{Network, Station};
 use crate::packet::tag::{Layer, TAG_OCTETS, Tag};
 use crate::{Destination, Event, LanaiSums};
 use bus::memory::HostMemory;
-use net::{Aal, Frame, NodeIo};
+use net::{Frame, FrameAal, NodeIo};
 use sar::SduMeta;
 use wire::{Counters, DropReason};
 
@@ -91,9 +91,9 @@ impl Port {
 
 fn tag(frame: &Frame, route: u16) -> Tag {
     let layer = match frame.aal {
-        Aal::Aal0 => Layer::Aal0,
-        Aal::Aal34 => Layer::Aal34,
-        Aal::Aal5 => Layer::Aal5,
+        FrameAal::Aal0 => Layer::Aal0,
+        FrameAal::Aal34 => Layer::Aal34,
+        FrameAal::Aal5 => Layer::Aal5,
     };
     let SduMeta { uu, cpi, clp, congestion } = frame.meta;
     Tag { layer, uu, cpi, clp, congestion, circuit: frame.circuit, route }
@@ -169,9 +169,9 @@ fn deliver(port: usize, from: u64, message: &[u8], table: &Table, io: &mut NodeI
     let from = from.ok_or(DropReason::UnknownCircuit)?;
     let circuit = table.out(from, tag.circuit, tag.route, port as u16)?;
     let aal = match tag.layer {
-        Layer::Aal0 => Aal::Aal0,
-        Layer::Aal34 => Aal::Aal34,
-        Layer::Aal5 => Aal::Aal5,
+        Layer::Aal0 => FrameAal::Aal0,
+        Layer::Aal34 => FrameAal::Aal34,
+        Layer::Aal5 => FrameAal::Aal5,
     };
     let Tag { uu, cpi, clp, congestion, .. } = tag;
     let meta = SduMeta { uu, cpi, clp, congestion };

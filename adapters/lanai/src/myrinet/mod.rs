@@ -31,7 +31,7 @@ use circuits::Port;
 use core::time::Duration;
 use generator::Generator;
 use layout::Places;
-use net::{Label, LinkNature, Node, NodeIo, RouteError, RouteOptions, RouteTable, SetUp, SetUps};
+use net::{Label, LabelChange, LabelChanges, LinkProperties, Node, NodeIo, RouteError, RouteOptions, RouteTable};
 use std::any::Any;
 use table::{Regrouped, Table};
 use wire::Time;
@@ -66,7 +66,7 @@ pub struct Myrinet {
     interrupted: u64,
     /// What became of messages and packets before such changes.
     former: NetworkSums,
-    set_ups: SetUps,
+    label_changes: LabelChanges,
 }
 
 impl Myrinet {
@@ -87,7 +87,7 @@ impl Myrinet {
             carries_until: Time::ZERO,
             interrupted: 0,
             former: NetworkSums::default(),
-            set_ups: SetUps::default(),
+            label_changes: LabelChanges::default(),
         }
     }
 
@@ -228,15 +228,15 @@ impl Node for Myrinet {
         self.ready && !self.behind
     }
 
-    fn handle_link(&mut self, port: u16, link: Option<LinkNature>) {
+    fn handle_link(&mut self, port: u16, link: Option<LinkProperties>) {
         if let Some(port) = self.ports.get_mut(usize::from(port)).filter(|_| link.is_some()) {
             // The link's counters begin now, and so does what is compared with them.
             port.begin();
         }
     }
 
-    fn poll_set_up(&mut self) -> Option<SetUp> {
-        self.set_ups.poll()
+    fn poll_label_change(&mut self) -> Option<LabelChange> {
+        self.label_changes.poll()
     }
 
     fn as_any_mut(&mut self) -> &mut dyn Any {
@@ -251,7 +251,7 @@ impl RouteTable for Myrinet {
             self.regroup(change);
         }
         if is_new {
-            self.set_ups.note(SetUp::In(from.0, from.1));
+            self.label_changes.note(LabelChange::In(from.0, from.1));
         }
         Ok(())
     }

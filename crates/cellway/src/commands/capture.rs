@@ -108,13 +108,13 @@ pub(crate) trait Records {
 
 /// What a capture came to.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Outcome {
+pub(crate) struct CaptureOutcome {
     pub(crate) written: Written,
     /// Cells or frames that the service had no room for.
     pub(crate) missed: u64,
 }
 
-impl Outcome {
+impl CaptureOutcome {
     pub(crate) fn captured(&self) -> Captured {
         let Written { records, beyond, incomplete } = self.written;
         Captured { records, missed: self.missed + beyond, incomplete }
@@ -173,7 +173,7 @@ pub(crate) fn record(
     what: What,
     out: impl Write,
     until: &Until,
-) -> Result<Outcome> {
+) -> Result<CaptureOutcome> {
     record_to(context, wanted, |name, epoch| Recorder::new(out, name, what, epoch), until)
 }
 
@@ -182,7 +182,7 @@ fn record_to<R: Records>(
     wanted: Wanted<'_>,
     recorder: impl FnOnce(&str, Duration) -> Result<R>,
     until: &Until,
-) -> Result<Outcome> {
+) -> Result<CaptureOutcome> {
     let circuits = wanted.circuits.iter().map(ToString::to_string).collect();
     let (ours, theirs) = UnixStream::pair()?;
     let start = Request::CaptureStart { link: wanted.link.to_owned(), circuits, buffer_mib: wanted.buffer_mib };
@@ -202,7 +202,7 @@ fn record_to<R: Records>(
         let written = take_all(&mut recorder, &ours);
         let _ = ours.shutdown(Shutdown::Both);
         let wished = ending.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()));
-        let outcome = written.and_then(|missed| Ok(Outcome { written: recorder.finish(missed)?, missed }))?;
+        let outcome = written.and_then(|missed| Ok(CaptureOutcome { written: recorder.finish(missed)?, missed }))?;
         if !wished? {
             bail!("{}; the link, or the service, is gone", outcome.text());
         }

@@ -58,8 +58,8 @@ pub(crate) struct Add {
     #[arg(long)]
     atmtcp: Option<String>,
     /// With ATM over TCP: circuits that the peer opens lead to this host
-    #[arg(long)]
-    real: Option<String>,
+    #[arg(long, alias = "real")]
+    peer_circuits_to: Option<String>,
     #[command(flatten)]
     certificates: Certificates,
 }
@@ -145,7 +145,8 @@ fn link(add: &Add, stations: impl FnOnce() -> Result<Stations>) -> Result<Link> 
         queue_cells: 4096,
         faults: None,
         atmtcp: far.atmtcp,
-        real: add.real.clone(),
+        peer_circuits_to: add.peer_circuits_to.clone(),
+        real: None,
         tcp: None,
         tls,
         udp: None,

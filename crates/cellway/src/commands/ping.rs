@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 use control::results::Pinged;
 use endpoint::{Aal, SendError};
-use stack::oam::{Outcome, PingConfig, Pinger, Statistics};
+use stack::oam::{PingConfig, PingOutcome, Pinger, Statistics};
 use std::time::{Duration, Instant};
 use wire::Time;
 use wire::oam::Flow;
@@ -68,11 +68,11 @@ pub(crate) fn run(context: &Context, ping: &Ping) -> Result<()> {
         while let Some(outcome) = pinger.poll_outcome() {
             if !context.json {
                 match outcome {
-                    Outcome::Answer { sequence, rtt } => {
+                    PingOutcome::Answer { sequence, rtt } => {
                         let us = rtt.as_nanos() as f64 / 1e3;
                         output::print_lines(&format!("{} {}: seq {sequence}, {us:.1} us", ping.host, ping.circuit))?;
                     }
-                    Outcome::Lost { sequence } => {
+                    PingOutcome::Lost { sequence } => {
                         output::print_lines(&format!("{} {}: seq {sequence} lost", ping.host, ping.circuit))?;
                     }
                 }

@@ -68,7 +68,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 /// A link of the running relay.
-struct Place {
+struct RunningLink {
     /// As the user wrote it.
     what: String,
     /// None for a link that only listens in.
@@ -110,7 +110,7 @@ pub(crate) fn run(context: &Context, relay: &Relay) -> Result<()> {
 struct Running {
     engine: EngineHandle,
     node: NodeId,
-    places: Vec<Place>,
+    places: Vec<RunningLink>,
     recorders: Vec<Recorder>,
     buffers: Vec<TapBuffer>,
     missed: u64,
@@ -155,7 +155,7 @@ impl Running {
                 }
                 None => None,
             };
-            places.push(Place { what, link, is_socket, said: String::new(), connections: 0, up: false });
+            places.push(RunningLink { what, link, is_socket, said: String::new(), connections: 0, up: false });
         }
         let mut buffers = Vec::new();
         if !recorders.is_empty() {

@@ -7,7 +7,7 @@ use crate::output;
 use anyhow::{Result, anyhow};
 use clap::Args;
 use control::config::Config;
-use control::daemon::{Daemon, Metrics, Options};
+use control::daemon::{Daemon, DaemonOptions, Metrics};
 use control::description::load;
 use control::diagnostic::Diagnostics;
 use control::metrics::MAX_ROWS;
@@ -66,7 +66,7 @@ pub(crate) fn run(context: &Context, up: &Up) -> Result<()> {
     let d = &config.description;
     let counts = (d.stations.len(), d.links.len(), d.circuits.len());
     let metrics = up.metrics.map(|address| Metrics { address, max_rows: up.metrics_rows });
-    let options = Options { state: up.state.clone(), reset_state: up.state_reset, metrics };
+    let options = DaemonOptions { state: up.state.clone(), reset_state: up.state_reset, metrics };
     let daemon = Daemon::start_with(config, &context.socket, &options)?;
     drop(starting);
     tracing::info!(

@@ -15,7 +15,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What a path leads to, if it leads into the folder.
 #[derive(Clone, Copy)]
-enum Place<'a> {
+enum FolderEntry<'a> {
     Folder,
     File(&'a str),
     Nothing,
@@ -23,7 +23,7 @@ enum Place<'a> {
 
 /// # Safety
 /// A path that is not null ends with a NUL.
-unsafe fn place<'a>(path: *const c_char) -> Option<Place<'a>> {
+unsafe fn place<'a>(path: *const c_char) -> Option<FolderEntry<'a>> {
     if path.is_null() {
         return None;
     }
@@ -31,27 +31,27 @@ unsafe fn place<'a>(path: *const c_char) -> Option<Place<'a>> {
     let path = unsafe { CStr::from_ptr(path) }.to_bytes();
     let folder = path.strip_suffix(b"/").unwrap_or(path);
     if folder == files::FOLDER.as_bytes() {
-        return Some(Place::Folder);
+        return Some(FolderEntry::Folder);
     }
-    files::name_of(path).map(|name| if files::is_file(name) { Place::File(name) } else { Place::Nothing })
+    files::name_of(path).map(|name| if files::is_file(name) { FolderEntry::File(name) } else { FolderEntry::Nothing })
 }
 
 /// Kind, rights, links and number of what is there, as the kernel has them.
-fn about(place: Place<'_>) -> Result<(libc::mode_t, u32, u64), Errno> {
+fn about(place: FolderEntry<'_>) -> Result<(libc::mode_t, u32, u64), Errno> {
     const NUMBERS: u64 = 0x0a74_6d00;
     match place {
-        Place::Folder => Ok((libc::S_IFDIR | 0o555, 2, NUMBERS)),
-        Place::File(name) => {
+        FolderEntry::Folder => Ok((libc::S_IFDIR | 0o555, 2, NUMBERS)),
+        FolderEntry::File(name) => {
             let at = files::names().iter().position(|other| other == name).unwrap_or_default();
             Ok((libc::S_IFREG | 0o444, 1, NUMBERS + 1 + at as u64))
         }
-        Place::Nothing => Err(Errno::NOENT),
+        FolderEntry::Nothing => Err(Errno::NOENT),
     }
 }
 
 /// # Safety
 /// `into` is the program's, to be written.
-unsafe fn fill(place: Place<'_>, into: *mut libc::stat) -> c_int {
+unsafe fn fill(place: FolderEntry<'_>, into: *mut libc::stat) -> c_int {
     number(about(place).map(|(mode, links, inode)| {
         // SAFETY: all of it is numbers, for which zero is a value; `into` as the caller says. The time is asked for as C does.
         unsafe {
@@ -128,9 +128,9 @@ unsafe extern "C-unwind" fn statx(
 }
 
 /// Whether what is there may be read, written or searched. Who overrides rights may write, as far as `open` goes.
-fn allowed(place: Place<'_>, mode: c_int) -> c_int {
+fn allowed(place: FolderEntry<'_>, mode: c_int) -> c_int {
     let result = about(place).and_then(|_| {
-        let folder = matches!(place, Place::Folder);
+        let folder = matches!(place, FolderEntry::Folder);
         let refused =
             mode & libc::W_OK != 0 && !is_capable(CapabilitySet::DAC_OVERRIDE) || mode & libc::X_OK != 0 && !folder;
         if refused { Err(Errno::ACCESS) } else { Ok(0) }
@@ -195,7 +195,7 @@ unsafe extern "C-unwind" fn opendir(path: *const c_char) -> *mut DIR {
         None => return unsafe { real::opendir(path) },
     };
     let errno = match place {
-        Place::Folder => {
+        FolderEntry::Folder => {
             let names = [".".to_owned(), "..".to_owned()].into_iter().chain(files::names()).collect();
             // SAFETY: all of it is numbers, for which zero is a value.
             let entry = unsafe { std::mem::zeroed() };
@@ -205,8 +205,8 @@ unsafe extern "C-unwind" fn opendir(path: *const c_char) -> *mut DIR {
             OPEN.fetch_add(1, Ordering::Relaxed);
             return address;
         }
-        Place::File(_) => libc::ENOTDIR,
-        Place::Nothing => libc::ENOENT,
+        FolderEntry::File(_) => libc::ENOTDIR,
+        FolderEntry::Nothing => libc::ENOENT,
     };
     real::set_errno(errno);
     std::ptr::null_mut()
@@ -217,7 +217,7 @@ impl Listing {
     fn read(&mut self) -> *mut dirent64 {
         let Some(name) = self.names.get(self.next) else { return std::ptr::null_mut() };
         self.next += 1;
-        let place = if name.starts_with('.') { Place::Folder } else { Place::File(name) };
+        let place = if name.starts_with('.') { FolderEntry::Folder } else { FolderEntry::File(name) };
         let (_, _, inode) = about(place).unwrap_or_default();
         self.entry.d_ino = inode;
         self.entry.d_off = self.next as i64;
@@ -290,12 +290,14 @@ mod tests {
     fn paths_of_the_folder_are_ours_and_no_others() {
         // SAFETY: the texts end with a NUL.
         let of = |path: &CStr| unsafe { place(path.as_ptr()) };
-        assert!(matches!(of(c"/proc/net/atm"), Some(Place::Folder)));
-        assert!(matches!(of(c"/proc/net/atm/"), Some(Place::Folder)));
-        assert!(matches!(of(c"/proc/net/atm/pvc"), Some(Place::File("pvc"))));
-        assert!(matches!(of(c"/proc/net/atm/arp"), Some(Place::Nothing)));
+        assert!(matches!(of(c"/proc/net/atm"), Some(FolderEntry::Folder)));
+        assert!(matches!(of(c"/proc/net/atm/"), Some(FolderEntry::Folder)));
+        assert!(matches!(of(c"/proc/net/atm/pvc"), Some(FolderEntry::File("pvc"))));
+        assert!(matches!(of(c"/proc/net/atm/arp"), Some(FolderEntry::Nothing)));
         assert!(of(c"/proc/net").is_none() && of(c"/proc/net/atmosphere").is_none() && of(c"").is_none());
-        assert!(allowed(Place::File("pvc"), libc::R_OK) == 0 && allowed(Place::File("pvc"), libc::X_OK) == -1);
+        assert!(
+            allowed(FolderEntry::File("pvc"), libc::R_OK) == 0 && allowed(FolderEntry::File("pvc"), libc::X_OK) == -1
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Calls of applications at hosts: what they ask, and what they are told.
 
 use super::book::{Call, Listen, MAX_LISTENS, Root, Stage, caller};
-use super::exchange::{Change, Exchange, circuit_of};
+use super::call_controller::{CallController, Change, circuit_of};
 use super::setup::{self, Wanted};
 pub use super::shares::User;
 use endpoint::calls::{Answer, Event, Sap};
@@ -61,7 +61,7 @@ pub enum Refusal {
     Setup(#[from] setup::SetupError),
 }
 
-impl Exchange {
+impl CallController {
     pub(super) fn host(&self, host: &str) -> Result<usize, Refusal> {
         let found = self.interfaces().find(|(_, config)| config.host.is_some() && config.station == host);
         found.map(|(at, _)| at).ok_or_else(|| Refusal::NoSignalling(host.to_owned()))

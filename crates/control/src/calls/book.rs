@@ -1,7 +1,7 @@
 //! What is known of applications' calls: sessions, what they listen for, their calls, and how many each user has.
 
 use super::shares::{Caller, Has, MAX_OFFERED, Shares, User};
-use endpoint::calls::{Answer, Event, Outcome, Sap};
+use endpoint::calls::{Answer, Event, Sap, StepOutcome};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use traffic::Contract;
 use uni::call::{CallId, ElementList};
@@ -21,7 +21,7 @@ pub(super) struct Session {
     /// It has asked for its next events, and has at most so many at once.
     pub(super) waits: Option<usize>,
     /// What became of the steps that it asked for beside: it is told with these events.
-    pub(super) stepped: Option<Vec<Outcome>>,
+    pub(super) stepped: Option<Vec<StepOutcome>>,
     /// The call with which its connection ends, and whether it has.
     pub(super) tied: Option<(u64, bool)>,
     /// The answer to a request to listen, and what the signalling program of the host has said of it.

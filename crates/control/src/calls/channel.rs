@@ -1,13 +1,13 @@
 //! The SDUs of an interface's two channels, by an endpoint whose application is the thread of calls: rings of a fixed size in memory
 //! that it shares with the engine's thread. What does not fit is dropped by the host interface, and counted there.
 
-use super::exchange::Channel;
+use super::call_controller::Channel;
 use endpoint::layout::{
     ANY_NEWS, CLIENT_SLEEPS, Descriptor, Geometry, HOST_RESTS, HOST_SLEEPS, Head, INLINE_OCTETS, NEWS_OF_SDUS,
 };
 use endpoint::segment::Segment;
 use endpoint::{DataPath, Events, Local};
-use host::{Attached, Bell, Doorbell};
+use host::{Bell, Doorbell, HostEndpoint};
 use rustix::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
@@ -40,7 +40,7 @@ pub struct Channels {
 /// The host's side, to be given to the engine.
 pub struct HostSide {
     /// The endpoint.
-    pub endpoint: Attached,
+    pub endpoint: HostEndpoint,
     /// By which it is woken.
     pub doorbell: Doorbell,
 }
@@ -56,7 +56,7 @@ pub fn pair(engine: &host::engine::EngineHandle, station: &str, waker: Waker) ->
     for buffer in BUFFERS / 2..BUFFERS {
         local.free.push(Head::of_buffer(buffer));
     }
-    let endpoint = Attached::new(segment, Events::Interrupt, DataPath::Shared, Some(Bell::of_thread(waker)));
+    let endpoint = HostEndpoint::new(segment, Events::Interrupt, DataPath::Shared, Some(Bell::of_thread(waker)));
     let idle = (0..BUFFERS / 2).collect();
     let channels = Channels { local, doorbell: bell, idle, completed: 0, numbers: [0, 1] };
     Ok((channels, HostSide { endpoint, doorbell }))

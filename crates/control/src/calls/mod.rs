@@ -13,8 +13,8 @@ mod served;
 mod shares;
 
 pub mod applications;
+pub mod call_controller;
 pub mod channel;
-pub mod exchange;
 pub mod layout;
 pub mod report;
 pub mod service;

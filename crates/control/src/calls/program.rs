@@ -6,7 +6,7 @@
 
 use super::applications::{Refusal, User};
 use super::book::{Call, Stage, caller};
-use super::exchange::{Exchange, Role};
+use super::call_controller::{CallController, Role};
 use super::served::{Program, Waiting};
 use super::setup::{self, NO_PEAK, Wanted};
 use endpoint::calls::{Answer, Event, Order, Report, Sap, Traffic};
@@ -61,7 +61,7 @@ fn contract(sap: Sap, [forward, backward]: &[Traffic; 2]) -> Option<Contract> {
     setup::contract(&setup::elements(None, Aesa::default(), wanted).ok()?, true).ok()
 }
 
-impl Exchange {
+impl CallController {
     pub(super) fn program(&mut self, at: usize) -> Option<&mut Program> {
         match &mut self.interfaces.get_mut(at)?.as_mut()?.role {
             Role::Program(program) => Some(program),
@@ -369,7 +369,7 @@ impl Exchange {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calls::exchange::Change;
+    use crate::calls::call_controller::Change;
     use crate::calls::layout::{Interface, Layout};
     use crate::config::signalling::Identity;
     use uni::call::{Config, Side, Version};
@@ -380,7 +380,7 @@ mod tests {
     const APPLICATION: u64 = 2;
     const WORKER: u64 = 3;
 
-    fn exchange() -> Exchange {
+    fn controller() -> CallController {
         let interface = Interface {
             station: "alpha".into(),
             port: 0,
@@ -393,54 +393,54 @@ mod tests {
             addresses: Vec::new(),
             is_inner: true,
         };
-        let mut exchange = Exchange::default();
-        exchange.arrange(&Layout { interfaces: vec![interface], ..Layout::default() }, NOW);
-        exchange
+        let mut controller = CallController::default();
+        controller.arrange(&Layout { interfaces: vec![interface], ..Layout::default() }, NOW);
+        controller
     }
 
     /// One with a program.
-    fn served() -> Exchange {
-        let mut exchange = exchange();
-        exchange.serve(PROGRAM, USER, "alpha").unwrap();
-        exchange
+    fn served() -> CallController {
+        let mut controller = controller();
+        controller.serve(PROGRAM, USER, "alpha").unwrap();
+        controller
     }
 
-    fn events(exchange: &mut Exchange, session: u64) -> Vec<Event> {
-        match exchange.take_events(session, true) {
+    fn events(controller: &mut CallController, session: u64) -> Vec<Event> {
+        match controller.take_events(session, true) {
             Some(Answer::Events(events)) => events,
             other => panic!("{other:?}"),
         }
     }
 
-    fn orders(exchange: &mut Exchange) -> Vec<Order> {
+    fn orders(controller: &mut CallController) -> Vec<Order> {
         let one = |event| match event {
             Event::Order(order) => *order,
             other => panic!("{other:?}"),
         };
-        events(exchange, PROGRAM).into_iter().map(one).collect()
+        events(controller, PROGRAM).into_iter().map(one).collect()
     }
 
-    fn report(exchange: &mut Exchange, report: Report) {
-        exchange.report_of_program(USER, "alpha", report, NOW).unwrap();
+    fn report(controller: &mut CallController, report: Report) {
+        controller.report_of_program(USER, "alpha", report, NOW).unwrap();
     }
 
-    fn changes(exchange: &mut Exchange) -> Vec<Change> {
-        std::iter::from_fn(|| exchange.poll_change()).collect()
+    fn changes(controller: &mut CallController) -> Vec<Change> {
+        std::iter::from_fn(|| controller.poll_change()).collect()
     }
 
-    fn call(exchange: &mut Exchange, multipoint: bool) -> Result<u64, Refusal> {
+    fn call(controller: &mut CallController, multipoint: bool) -> Result<u64, Refusal> {
         let traffic = Traffic::default();
         let wanted = Wanted { sap: Sap::LLC, forward: &traffic, backward: &traffic, multipoint };
-        match exchange.call(APPLICATION, USER, "alpha", Aesa([7; 20]), wanted, NOW)? {
+        match controller.call(APPLICATION, USER, "alpha", Aesa([7; 20]), wanted, NOW)? {
             Answer::Calling { call } => Ok(call),
             other => panic!("{other:?}"),
         }
     }
 
-    fn listen(exchange: &mut Exchange) -> u64 {
-        assert!(exchange.listen(APPLICATION, USER, "alpha", None, Sap::LLC).unwrap().is_none());
-        assert!(exchange.take_reply(APPLICATION, false).is_none(), "the program has not decided");
-        match &orders(exchange)[..] {
+    fn listen(controller: &mut CallController) -> u64 {
+        assert!(controller.listen(APPLICATION, USER, "alpha", None, Sap::LLC).unwrap().is_none());
+        assert!(controller.take_reply(APPLICATION, false).is_none(), "the program has not decided");
+        match &orders(controller)[..] {
             [Order::Listen { listener, address: None, sap }] => {
                 assert_eq!(sap, "llc");
                 *listener
@@ -449,23 +449,23 @@ mod tests {
         }
     }
 
-    fn listening(exchange: &mut Exchange) -> u64 {
-        let listener = listen(exchange);
-        report(exchange, Report::Okay { socket: listener, circuit: None });
-        let reply = exchange.take_reply(APPLICATION, false).unwrap().unwrap();
+    fn listening(controller: &mut CallController) -> u64 {
+        let listener = listen(controller);
+        report(controller, Report::Okay { socket: listener, circuit: None });
+        let reply = controller.take_reply(APPLICATION, false).unwrap().unwrap();
         assert!(matches!(reply, Answer::Listening { listen, .. } if listen == listener));
         listener
     }
 
-    fn indicate(exchange: &mut Exchange, listener: u64, vci: u16) {
+    fn indicate(controller: &mut CallController, listener: u64, vci: u16) {
         let traffic = Box::new([Traffic::default(), Traffic::default()]);
         let circuit = format!("0.{vci}");
-        report(exchange, Report::Indicate { listener, circuit, from: None, to: None, sap: "llc".into(), traffic });
+        report(controller, Report::Indicate { listener, circuit, from: None, to: None, sap: "llc".into(), traffic });
     }
 
     /// The call that is presented, if one is.
-    fn presented(exchange: &mut Exchange) -> Option<u64> {
-        match &events(exchange, APPLICATION)[..] {
+    fn presented(controller: &mut CallController) -> Option<u64> {
+        match &events(controller, APPLICATION)[..] {
             [] => None,
             [Event::Incoming { call, .. }] => Some(*call),
             other => panic!("{other:?}"),
@@ -474,133 +474,133 @@ mod tests {
 
     #[test]
     fn without_its_program_a_host_calls_nobody_and_one_program_is_all() {
-        let mut exchange = exchange();
-        assert!(matches!(call(&mut exchange, false), Err(Refusal::NoProgram(_))));
-        let refused = exchange.listen(APPLICATION, USER, "alpha", None, Sap::ANY);
+        let mut controller = controller();
+        assert!(matches!(call(&mut controller, false), Err(Refusal::NoProgram(_))));
+        let refused = controller.listen(APPLICATION, USER, "alpha", None, Sap::ANY);
         assert!(matches!(refused, Err(Refusal::NoProgram(_))));
-        exchange.serve(PROGRAM, USER, "alpha").unwrap();
-        assert!(matches!(exchange.serve(WORKER, USER, "alpha"), Err(Refusal::Served(_))));
-        assert!(matches!(call(&mut exchange, true), Err(Refusal::ManyByProgram(_))));
+        controller.serve(PROGRAM, USER, "alpha").unwrap();
+        assert!(matches!(controller.serve(WORKER, USER, "alpha"), Err(Refusal::Served(_))));
+        assert!(matches!(call(&mut controller, true), Err(Refusal::ManyByProgram(_))));
         let other = User { uid: 1001, ..USER };
-        let foreign = exchange.report_of_program(other, "alpha", Report::Okay { socket: 1, circuit: None }, NOW);
+        let foreign = controller.report_of_program(other, "alpha", Report::Okay { socket: 1, circuit: None }, NOW);
         assert!(matches!(foreign, Err(Refusal::NoProgram(_))), "another user's");
     }
 
     #[test]
     fn a_call_has_its_circuit_when_the_program_says_so_and_ends_by_either_side() {
-        let mut exchange = served();
+        let mut controller = served();
         for ends_here in [true, false] {
-            let number = call(&mut exchange, false).unwrap();
-            match &orders(&mut exchange)[..] {
+            let number = call(&mut controller, false).unwrap();
+            match &orders(&mut controller)[..] {
                 [Order::Connect { call, traffic, .. }] => {
                     assert_eq!((*call, traffic[0].pcr), (number, Some(NO_PEAK)), "no peak that switches hold it to");
                 }
                 other => panic!("{other:?}"),
             }
-            assert_eq!(changes(&mut exchange), []);
-            report(&mut exchange, Report::Okay { socket: number, circuit: Some("0.100".into()) });
-            assert!(matches!(&changes(&mut exchange)[..], [Change::Add { call, .. }] if *call == number));
-            let connected = events(&mut exchange, APPLICATION);
+            assert_eq!(changes(&mut controller), []);
+            report(&mut controller, Report::Okay { socket: number, circuit: Some("0.100".into()) });
+            assert!(matches!(&changes(&mut controller)[..], [Change::Add { call, .. }] if *call == number));
+            let connected = events(&mut controller, APPLICATION);
             assert!(matches!(&connected[..], [Event::Connected { circuit, .. }] if circuit == "0.100"));
-            assert_eq!(exchange.user_of("alpha", CircuitId::new(0, 100).unwrap()), Some(USER.uid));
+            assert_eq!(controller.user_of("alpha", CircuitId::new(0, 100).unwrap()), Some(USER.uid));
             if ends_here {
-                exchange.release(APPLICATION, number, CauseValue::NORMAL, NOW).unwrap();
-                assert_eq!(orders(&mut exchange), [Order::Close { socket: number }]);
-                report(&mut exchange, Report::Closed { socket: number, errno: 0 });
-                assert_eq!((orders(&mut exchange), events(&mut exchange, APPLICATION)), (vec![], vec![]));
+                controller.release(APPLICATION, number, CauseValue::NORMAL, NOW).unwrap();
+                assert_eq!(orders(&mut controller), [Order::Close { socket: number }]);
+                report(&mut controller, Report::Closed { socket: number, errno: 0 });
+                assert_eq!((orders(&mut controller), events(&mut controller, APPLICATION)), (vec![], vec![]));
             } else {
-                report(&mut exchange, Report::Closed { socket: number, errno: 0 });
-                assert_eq!(orders(&mut exchange), [Order::Close { socket: number }], "acknowledged");
-                assert!(matches!(&events(&mut exchange, APPLICATION)[..], [Event::Released { cause: 16, .. }]));
+                report(&mut controller, Report::Closed { socket: number, errno: 0 });
+                assert_eq!(orders(&mut controller), [Order::Close { socket: number }], "acknowledged");
+                assert!(matches!(&events(&mut controller, APPLICATION)[..], [Event::Released { cause: 16, .. }]));
             }
-            assert!(matches!(&changes(&mut exchange)[..], [Change::Remove { .. }]));
+            assert!(matches!(&changes(&mut controller)[..], [Change::Remove { .. }]));
         }
-        let number = call(&mut exchange, false).unwrap();
-        orders(&mut exchange);
-        report(&mut exchange, Report::Failed { socket: number, errno: Errno::HOSTUNREACH.raw_os_error() });
-        assert_eq!(orders(&mut exchange), [], "the program has forgotten it");
-        assert!(matches!(&events(&mut exchange, APPLICATION)[..], [Event::Released { cause: 3, .. }]));
-        assert_eq!(changes(&mut exchange), []);
+        let number = call(&mut controller, false).unwrap();
+        orders(&mut controller);
+        report(&mut controller, Report::Failed { socket: number, errno: Errno::HOSTUNREACH.raw_os_error() });
+        assert_eq!(orders(&mut controller), [], "the program has forgotten it");
+        assert!(matches!(&events(&mut controller, APPLICATION)[..], [Event::Released { cause: 3, .. }]));
+        assert_eq!(changes(&mut controller), []);
     }
 
     #[test]
     fn calls_are_presented_one_after_another_and_answered_in_their_order() {
-        let mut exchange = served();
-        let listener = listening(&mut exchange);
+        let mut controller = served();
+        let listener = listening(&mut controller);
         for vci in [100, 101, 102, 103] {
-            indicate(&mut exchange, listener, vci);
+            indicate(&mut controller, listener, vci);
         }
-        let first = presented(&mut exchange).unwrap();
-        assert_eq!(orders(&mut exchange), []);
+        let first = presented(&mut controller).unwrap();
+        assert_eq!(orders(&mut controller), []);
         // Those behind it cannot be answered before it, whoever guesses their numbers.
         let (second, third) = (first + 1, first + 2);
-        exchange.take(WORKER, USER, second).unwrap();
-        assert!(matches!(exchange.accept(WORKER, USER, second, NOW), Err(Refusal::NoCall(_))));
-        exchange.release(WORKER, second, CauseValue::BUSY, NOW).unwrap();
-        assert_eq!(orders(&mut exchange), [], "it is not the second one's turn");
-        exchange.take(WORKER, USER, first).unwrap();
-        exchange.accept(WORKER, USER, first, NOW).unwrap();
+        controller.take(WORKER, USER, second).unwrap();
+        assert!(matches!(controller.accept(WORKER, USER, second, NOW), Err(Refusal::NoCall(_))));
+        controller.release(WORKER, second, CauseValue::BUSY, NOW).unwrap();
+        assert_eq!(orders(&mut controller), [], "it is not the second one's turn");
+        controller.take(WORKER, USER, first).unwrap();
+        controller.accept(WORKER, USER, first, NOW).unwrap();
         let accept = Order::Accept { call: first, listener };
-        assert_eq!(orders(&mut exchange), [accept, Order::Reject { listener }]);
-        assert_eq!(presented(&mut exchange), Some(third));
-        report(&mut exchange, Report::Okay { socket: first, circuit: None });
-        assert!(matches!(&events(&mut exchange, WORKER)[..], [Event::Connected { call, .. }] if *call == first));
+        assert_eq!(orders(&mut controller), [accept, Order::Reject { listener }]);
+        assert_eq!(presented(&mut controller), Some(third));
+        report(&mut controller, Report::Okay { socket: first, circuit: None });
+        assert!(matches!(&events(&mut controller, WORKER)[..], [Event::Connected { call, .. }] if *call == first));
         // The caller of the third has given up: the program says so when it is accepted.
-        exchange.accept(APPLICATION, USER, third, NOW).unwrap();
-        assert_eq!(orders(&mut exchange), [Order::Accept { call: third, listener }]);
-        report(&mut exchange, Report::Failed { socket: third, errno: Errno::CONNABORTED.raw_os_error() });
-        let said = events(&mut exchange, APPLICATION);
+        controller.accept(APPLICATION, USER, third, NOW).unwrap();
+        assert_eq!(orders(&mut controller), [Order::Accept { call: third, listener }]);
+        report(&mut controller, Report::Failed { socket: third, errno: Errno::CONNABORTED.raw_os_error() });
+        let said = events(&mut controller, APPLICATION);
         assert!(
             matches!(&said[..], [Event::Incoming { .. }, Event::Released { call, .. }] if *call == third),
             "{said:?}"
         );
         // The listener ends, and with it the last one; the first one is another session's.
-        exchange.end_session(APPLICATION, NOW);
-        assert_eq!(orders(&mut exchange), [Order::Reject { listener }, Order::Close { socket: listener }]);
-        assert_eq!(exchange.report(NOW).calls.len(), 1);
-        indicate(&mut exchange, listener, 104);
-        assert_eq!(orders(&mut exchange), [Order::Reject { listener }], "nobody listens any more");
+        controller.end_session(APPLICATION, NOW);
+        assert_eq!(orders(&mut controller), [Order::Reject { listener }, Order::Close { socket: listener }]);
+        assert_eq!(controller.report(NOW).calls.len(), 1);
+        indicate(&mut controller, listener, 104);
+        assert_eq!(orders(&mut controller), [Order::Reject { listener }], "nobody listens any more");
     }
 
     #[test]
     fn what_the_program_refuses_to_listen_for_and_what_is_too_much_is_told() {
-        let mut exchange = served();
-        let listener = listen(&mut exchange);
-        report(&mut exchange, Report::Failed { socket: listener, errno: Errno::ADDRINUSE.raw_os_error() });
-        assert!(matches!(exchange.take_reply(APPLICATION, false), Some(Err(Refusal::Program(_)))));
-        let listener = listening(&mut exchange);
+        let mut controller = served();
+        let listener = listen(&mut controller);
+        report(&mut controller, Report::Failed { socket: listener, errno: Errno::ADDRINUSE.raw_os_error() });
+        assert!(matches!(controller.take_reply(APPLICATION, false), Some(Err(Refusal::Program(_)))));
+        let listener = listening(&mut controller);
         for vci in 100..100 + MAX_WAITING as u16 + 8 {
-            indicate(&mut exchange, listener, vci);
+            indicate(&mut controller, listener, vci);
         }
-        let status = exchange.report(NOW);
+        let status = controller.report(NOW);
         // One caller has a quarter of a user's calls that have no answer.
         assert_eq!(status.calls.len() as u64, USER.max_calls / 4);
         assert_eq!(status.interfaces[0].limited, MAX_WAITING as u64 + 8 - USER.max_calls / 4);
-        report(&mut exchange, Report::Okay { socket: 99, circuit: None });
-        assert_eq!(exchange.report(NOW).interfaces[0].ignored, 1);
+        report(&mut controller, Report::Okay { socket: 99, circuit: None });
+        assert_eq!(controller.report(NOW).interfaces[0].ignored, 1);
     }
 
     #[test]
     fn all_ends_with_the_program_and_addresses_are_told_to_it() {
-        let mut exchange = served();
+        let mut controller = served();
         let address = Aesa([7; 20]);
-        exchange.set_address("alpha", address, true).unwrap();
+        controller.set_address("alpha", address, true).unwrap();
         assert_eq!(
-            (orders(&mut exchange), exchange.addresses("alpha").unwrap()),
+            (orders(&mut controller), controller.addresses("alpha").unwrap()),
             (vec![Order::Readdress], vec![address])
         );
-        exchange.reset_addresses("alpha").unwrap();
-        assert_eq!((orders(&mut exchange), exchange.addresses("alpha").unwrap()), (vec![Order::Readdress], vec![]));
-        listening(&mut exchange);
-        let number = call(&mut exchange, false).unwrap();
-        report(&mut exchange, Report::Okay { socket: number, circuit: Some("0.100".into()) });
-        exchange.end_session(PROGRAM, NOW);
-        let said = events(&mut exchange, APPLICATION);
+        controller.reset_addresses("alpha").unwrap();
+        assert_eq!((orders(&mut controller), controller.addresses("alpha").unwrap()), (vec![Order::Readdress], vec![]));
+        listening(&mut controller);
+        let number = call(&mut controller, false).unwrap();
+        report(&mut controller, Report::Okay { socket: number, circuit: Some("0.100".into()) });
+        controller.end_session(PROGRAM, NOW);
+        let said = events(&mut controller, APPLICATION);
         assert!(matches!(said.last(), Some(Event::Released { cause: 27, .. })), "{said:?}");
-        assert!(exchange.is_over(APPLICATION), "who listens hears of it by the end of the connection");
-        let status = exchange.report(NOW);
+        assert!(controller.is_over(APPLICATION), "who listens hears of it by the end of the connection");
+        let status = controller.report(NOW);
         assert!(status.calls.is_empty() && !status.interfaces[0].up);
-        assert!(matches!(&changes(&mut exchange)[..], [Change::Add { .. }, Change::Remove { .. }]));
-        exchange.serve(WORKER, USER, "alpha").unwrap();
+        assert!(matches!(&changes(&mut controller)[..], [Change::Add { .. }, Change::Remove { .. }]));
+        controller.serve(WORKER, USER, "alpha").unwrap();
     }
 }

@@ -1,7 +1,7 @@
 //! What is told of calls: those of applications, those through switches, addresses, and the last that failed.
 
 use super::book::Call;
-use super::exchange::{Exchange, Interface, Role, circuit_of};
+use super::call_controller::{CallController, Interface, Role, circuit_of};
 use super::setup;
 use crate::hops::{FEW, HopStatus};
 use net::Label;
@@ -135,7 +135,7 @@ pub struct FailureStatus {
     pub text: String,
 }
 
-impl Exchange {
+impl CallController {
     /// All that is told.
     pub fn report(&self, now: Time) -> CallsStatus {
         let seconds = |since: Time| now.since(since).as_secs_f64();

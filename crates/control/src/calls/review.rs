@@ -2,7 +2,7 @@
 
 use super::applications::{Refusal, User};
 use super::book::Call;
-use super::exchange::{Exchange, Interface, Role};
+use super::call_controller::{CallController, Interface, Role};
 use super::shares::{Caller, Room};
 use endpoint::calls::{Event, Order};
 use uni::call::CallId;
@@ -18,7 +18,7 @@ fn places(interfaces: &[Option<Interface>]) -> impl Fn(usize, CallId) -> u64 + C
     }
 }
 
-impl Exchange {
+impl CallController {
     fn recount(&mut self, uid: u32) {
         let places = places(&self.interfaces);
         let live = self.book.live(uid, places);

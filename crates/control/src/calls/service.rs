@@ -3,8 +3,8 @@
 //! All of it is under one lock, which the service's thread takes too for what applications ask; nobody who holds it waits for a
 //! client. An interface that floods its channel fills its own ring, of which `TURN` SDUs are taken at a time.
 
+use super::call_controller::{CallController, Channel};
 use super::channel::{self, Channels};
-use super::exchange::{Channel, Exchange};
 use super::layout::Layout;
 use super::report::CallsStatus;
 use super::tables::{self, Installed};
@@ -38,7 +38,7 @@ struct Line {
 }
 
 struct Inner {
-    exchange: Exchange,
+    controller: CallController,
     layout: Layout,
     lines: HashMap<usize, Line>,
     /// The same by place, as the tables' changes name them.
@@ -95,7 +95,7 @@ impl Service {
     pub fn start(engine: EngineHandle) -> anyhow::Result<Self> {
         let event = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         let inner = Inner {
-            exchange: Exchange::default(),
+            controller: CallController::default(),
             layout: Layout::default(),
             lines: HashMap::new(),
             places: Arc::default(),
@@ -120,12 +120,12 @@ impl Service {
     }
 
     /// What an application asks, with the time; what it leads to is sent at once.
-    pub fn with<R>(&self, f: impl FnOnce(&mut Exchange, Time) -> R) -> R {
+    pub fn with<R>(&self, f: impl FnOnce(&mut CallController, Time) -> R) -> R {
         let mut inner = self.shared.lock();
         let now = self.shared.now();
-        let result = f(&mut inner.exchange, now);
+        let result = f(&mut inner.controller, now);
         self.shared.flush(&mut inner, now);
-        let timeout = inner.exchange.poll_timeout();
+        let timeout = inner.controller.poll_timeout();
         if timeout.is_some_and(|at| inner.sleeps_until.is_none_or(|until| at < until)) {
             self.shared.bell.wake_by_ref();
         }
@@ -133,15 +133,15 @@ impl Service {
     }
 
     /// A look that leads to nothing that is to be sent or carried out.
-    pub fn look<R>(&self, f: impl FnOnce(&mut Exchange) -> R) -> R {
-        f(&mut self.shared.lock().exchange)
+    pub fn look<R>(&self, f: impl FnOnce(&mut CallController) -> R) -> R {
+        f(&mut self.shared.lock().controller)
     }
 
     /// All that is told of calls, with what was dropped before this thread could read it.
     pub fn report(&self) -> CallsStatus {
         let (mut status, hops, places) = {
             let inner = self.shared.lock();
-            (inner.exchange.report(self.shared.now()), inner.exchange.hops(), inner.places.clone())
+            (inner.controller.report(self.shared.now()), inner.controller.hops(), inner.places.clone())
         };
         let (of, asked): (Vec<_>, Vec<_>) =
             hops.into_iter().map(|(call, hop, contract)| ((call, contract), hop)).unzip();
@@ -171,7 +171,7 @@ impl Service {
     pub fn arrange(&self, layout: Layout) {
         let mut inner = self.shared.lock();
         let now = self.shared.now();
-        inner.exchange.arrange(&layout, now);
+        inner.controller.arrange(&layout, now);
         inner.layout = layout;
         self.shared.install(&mut inner);
         self.shared.flush(&mut inner, now);
@@ -211,7 +211,7 @@ impl Shared {
             let counted = self.engine.with(move |core| {
                 let one = |hop: SwitchHop| {
                     let node = core.fabric.node(&hop.switch)?;
-                    core.network.peek_node::<net::Switch>(node)?.circuit_counters(hop.from, hop.to)
+                    core.network.peek_node::<net::SwitchElement>(node)?.circuit_counters(hop.from, hop.to)
                 };
                 part.into_iter().map(one).collect::<Vec<_>>()
             });
@@ -234,10 +234,10 @@ impl Shared {
     /// Lets the channels of all interfaces end here, of those whose station or control port is another too.
     fn install(&self, inner: &mut Inner) {
         let wanted: Vec<(usize, String, u16, Option<u16>, bool)> = inner
-            .exchange
+            .controller
             .interfaces()
             .map(|(at, config)| {
-                let control = if config.host.is_some() { None } else { inner.exchange.control_port(&config.station) };
+                let control = if config.host.is_some() { None } else { inner.controller.control_port(&config.station) };
                 (at, config.station.clone(), config.port, control, config.program)
             })
             .collect();
@@ -314,13 +314,13 @@ impl Shared {
     fn take(&self, inner: &mut Inner, now: Time) -> bool {
         let mut any = false;
         let mut sdu = Vec::with_capacity(channel::MAX_SDU_OCTETS);
-        let Inner { exchange, lines, .. } = inner;
+        let Inner { controller, lines, .. } = inner;
         for (at, line) in lines {
             let Some(channels) = &mut line.channels else { continue };
             for _ in 0..TURN {
                 let Some(channel) = channels.receive(&mut sdu) else { break };
                 any = true;
-                exchange.handle_sdu(*at, channel, &sdu, now);
+                controller.handle_sdu(*at, channel, &sdu, now);
             }
         }
         any
@@ -329,7 +329,7 @@ impl Shared {
     /// Carries the exchange's changes out, and then sends what it has to send.
     fn flush(&self, inner: &mut Inner, now: Time) {
         loop {
-            let changes: Vec<_> = std::iter::from_fn(|| inner.exchange.poll_change()).take(CARRIED).collect();
+            let changes: Vec<_> = std::iter::from_fn(|| inner.controller.poll_change()).take(CARRIED).collect();
             if changes.is_empty() {
                 break;
             }
@@ -337,20 +337,20 @@ impl Shared {
             let done = self.engine.with(move |core| (tables::carry_out(core, &changes, &places), changes));
             let Ok((failed, changes)) = done else { return };
             for at in failed {
-                inner.exchange.handle_failure(&changes[at], now);
+                inner.controller.handle_failure(&changes[at], now);
             }
         }
-        let Inner { exchange, lines, .. } = &mut *inner;
+        let Inner { controller, lines, .. } = &mut *inner;
         for (at, line) in lines {
             let Some(channels) = &mut line.channels else { continue };
             for channel in Channel::ALL {
                 while channels.has_room() {
-                    let Some(sdu) = exchange.poll_transmit(*at, channel, now) else { break };
+                    let Some(sdu) = controller.poll_transmit(*at, channel, now) else { break };
                     channels.send(channel, &sdu);
                 }
             }
         }
-        if exchange.take_news() {
+        if controller.take_news() {
             let _ = rustix::io::write(&self.news, &1u64.to_ne_bytes());
         }
     }
@@ -371,8 +371,8 @@ fn run(shared: &Shared) {
             for _ in 0..ROUNDS {
                 let now = shared.now();
                 let any = shared.take(&mut inner, now);
-                if inner.exchange.poll_timeout().is_some_and(|at| at <= now) {
-                    inner.exchange.handle_timeout(now);
+                if inner.controller.poll_timeout().is_some_and(|at| at <= now) {
+                    inner.controller.handle_timeout(now);
                 }
                 shared.flush(&mut inner, now);
                 rests = !any;
@@ -384,7 +384,7 @@ fn run(shared: &Shared) {
             for line in inner.lines.values_mut() {
                 rests &= line.channels.as_mut().is_none_or(Channels::arm);
             }
-            inner.sleeps_until = inner.exchange.poll_timeout();
+            inner.sleeps_until = inner.controller.poll_timeout();
             inner.sleeps_until.map(|at| at.since(shared.now()))
         };
         if rests {

@@ -3,13 +3,13 @@
 //! The signalling of a switch's ports goes to its control port, which has a host of its own behind it: cells are reassembled there by
 //! the engine, for one bounded endpoint for each port. Nothing on the engine's thread reads what is in them.
 
+use super::call_controller::{Change, Channel};
 use super::channel::{HostSide, MAX_SDU_OCTETS};
-use super::exchange::{Change, Channel};
 use endpoint::Aal;
 use host::engine::Core;
 use host::{CircuitConfig, EndpointId, HostInterface};
 use net::topology::CircuitTable;
-use net::{End, LinkConfig, LinkId, NodeId, RouteOptions, Switch};
+use net::{End, LinkConfig, LinkId, NodeId, RouteOptions, SwitchElement};
 use std::collections::HashMap;
 use traffic::Contract;
 use wire::{CircuitId, Label, Vci, Vpi};
@@ -76,7 +76,7 @@ pub fn install(
         };
     }
     if let Some(control) = control {
-        let switch = core.network.node_mut::<Switch>(node).ok_or("no switch")?;
+        let switch = core.network.node_mut::<SwitchElement>(node).ok_or("no switch")?;
         for (circuit, channel) in circuits.iter().zip(Channel::ALL) {
             let (outer, inner) = ((port, Label::Vc(channel.circuit())), (control, Label::Vc(*circuit)));
             if switch.has_route(outer.0, outer.1) {
@@ -173,7 +173,7 @@ pub fn uninstall(core: &mut Core, installed: &Installed, last: bool) {
             host.remove_circuit(*circuit);
         });
     }
-    if let (Some(control), Some(switch)) = (installed.control, core.network.node_mut::<Switch>(installed.node)) {
+    if let (Some(control), Some(switch)) = (installed.control, core.network.node_mut::<SwitchElement>(installed.node)) {
         for (circuit, channel) in circuits.iter().zip(Channel::ALL) {
             switch.remove_route(installed.port, Label::Vc(channel.circuit()), Some(control));
             if let Some(circuit) = circuit {
@@ -198,12 +198,12 @@ pub fn dropped(core: &mut Core, installed: &Installed) -> u64 {
 
 fn tell(core: &mut Core, installed: &Installed, circuit: CircuitId, contract: Option<Contract>) {
     if let Some(link) = installed.outside {
-        let notice = contract.map(|contract| net::CircuitNotice { aal: net::Aal::Aal5, contract });
+        let notice = contract.map(|contract| net::CircuitNotice { aal: net::FrameAal::Aal5, contract });
         core.network.set_circuit(link, circuit, notice);
     }
 }
 
-fn join(switch: &mut Switch, a: (u16, Label), b: (u16, Label)) -> Result<(), String> {
+fn join(switch: &mut SwitchElement, a: (u16, Label), b: (u16, Label)) -> Result<(), String> {
     let options = RouteOptions::default();
     switch.add_route(a, b, options).map_err(|e| e.to_string())?;
     switch.add_route(b, a, options).map_err(|e| {
@@ -252,7 +252,7 @@ fn one(core: &mut Core, change: &Change, places: &HashMap<(String, u16), Install
                     .map_err(|e| e.to_string())?,
                 None => core.fabric.prune_call(&mut core.network, switch, [*root, *leaf]),
             }
-            let node = core.fabric.node(switch).and_then(|node| core.network.node_mut::<Switch>(node));
+            let node = core.fabric.node(switch).and_then(|node| core.network.node_mut::<SwitchElement>(node));
             let root_stays = node.is_some_and(|node| node.has_route(root.0, Label::Vc(root.1)));
             for ((port, circuit), leaving) in [(root, Contract::default()), (leaf, contract.unwrap_or_default())] {
                 let stays = contract.is_some() || (port == &root.0 && root_stays);

@@ -11,7 +11,7 @@
 
 use anyhow::{Result, bail};
 use net::tap::{self, Tapped};
-use net::{Aal, Side, TapBuffer, TapRecord};
+use net::{FrameAal, Side, TapBuffer, TapRecord};
 use sar::SduMeta;
 use std::io::{self, ErrorKind, Read, Write};
 use wire::cell::PAYLOAD_OCTETS;
@@ -41,9 +41,9 @@ pub fn write(buffers: &[TapBuffer; 2], out: &mut impl Write) -> io::Result<()> {
             }
             Tapped::Frame { circuit, aal, meta, octets } => {
                 let kind = match aal {
-                    Aal::Aal0 => AAL0,
-                    Aal::Aal5 => AAL5,
-                    Aal::Aal34 => AAL34,
+                    FrameAal::Aal0 => AAL0,
+                    FrameAal::Aal5 => AAL5,
+                    FrameAal::Aal34 => AAL34,
                 };
                 head[0] = kind | side;
                 head[9..13].copy_from_slice(&circuit.key().to_le_bytes());
@@ -116,9 +116,9 @@ impl<R: Read> Reader<R> {
                 self.octets.resize(octets, 0);
                 self.input.read_exact(&mut self.octets)?;
                 let aal = match kind {
-                    AAL0 => Aal::Aal0,
-                    AAL5 => Aal::Aal5,
-                    _ => Aal::Aal34,
+                    AAL0 => FrameAal::Aal0,
+                    AAL5 => FrameAal::Aal5,
+                    _ => FrameAal::Aal34,
                 };
                 let meta = SduMeta { uu, cpi, clp: clp != 0, congestion: congestion != 0 };
                 Tapped::Frame { circuit: CircuitId::from_key(label), aal, meta, octets: &self.octets }

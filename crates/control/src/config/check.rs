@@ -68,7 +68,7 @@ impl Check<'_> {
 
     fn wrong_at(&mut self, way: &[Part], says: impl ToString) {
         let mut faults = Faults::default();
-        faults.add(crate::fault::Path::default(), says.to_string());
+        faults.add(crate::fault::PartPath::default(), says.to_string());
         self.wrong(way, faults);
     }
 
@@ -163,8 +163,15 @@ impl Check<'_> {
                 let known = self.know(&description.ends.each_ref().map(|end| end.station.as_str()), &mut faults);
                 let signalling = link.signalling.as_ref().filter(|_| known);
                 let stations = &self.config.description.stations;
-                let (file, real) = (&self.written.file, link.real.as_deref());
-                self.signalling.extend(fits::link(stations, file, &description, real, signalling, &mut faults));
+                let (file, peer_circuits_to) = (&self.written.file, link.peer_circuits_to());
+                self.signalling.extend(fits::link(
+                    stations,
+                    file,
+                    &description,
+                    peer_circuits_to,
+                    signalling,
+                    &mut faults,
+                ));
                 if known {
                     let leads_out = link.atmtcp.is_some() || link.tcp.is_some() || link.udp.is_some();
                     let shell = self.line_of(&mut description, shell, leads_out, &mut faults);
@@ -337,7 +344,7 @@ impl Check<'_> {
         {
             let section = if file.switch.contains_key(&station) { "switch" } else { "host" };
             let mut faults = Faults::default();
-            faults.add(crate::fault::Path::default(), says);
+            faults.add(crate::fault::PartPath::default(), says);
             wrong.push((vec![section.into(), (&station).into()], faults));
         }
         for (name, switch) in &file.switch {

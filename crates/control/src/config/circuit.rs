@@ -3,7 +3,7 @@
 use super::traffic::{Traffic, cdvt_us, early, is_early, ubr};
 use super::word;
 use crate::fault::Faults;
-use net::Aal;
+use net::FrameAal;
 use net::topology::{CircuitDescription, CircuitEnd, OamOptions};
 use serde::{Deserialize, Serialize};
 use traffic::{Category, Flow};
@@ -165,7 +165,7 @@ impl Circuit {
         let ends: Vec<Option<CircuitEnd>> =
             self.ends.iter().enumerate().map(|(n, text)| faults.take(("ends", n), end(text))).collect();
         let flow = word(faults, "flow", &self.flow, &[("best-effort", Flow::BestEffort), ("credit", Flow::Credit)]);
-        let layers = [("aal5", Aal::Aal5), ("aal0", Aal::Aal0), ("aal34", Aal::Aal34)];
+        let layers = [("aal5", FrameAal::Aal5), ("aal0", FrameAal::Aal0), ("aal34", FrameAal::Aal34)];
         let aal = word(faults, "aal", &self.aal, &layers).unwrap_or_default();
         let flow = flow.unwrap_or_default();
         let contract = self.traffic().understand(flow, &[], faults);
@@ -175,7 +175,7 @@ impl Circuit {
         }
         for (key, contract) in [("category", Some(contract)), ("back", back)] {
             let of_frames = contract.is_some_and(|contract| contract.category == Category::Gfr);
-            if of_frames && aal != Aal::Aal5 {
+            if of_frames && aal != FrameAal::Aal5 {
                 faults.add(key, format!("gfr guarantees frames of aal5, and aal = \"{}\": write aal5", self.aal));
             }
         }

@@ -88,14 +88,14 @@ impl Switch {
     }
 
     /// The bounds as the network takes them.
-    pub fn config(&self) -> net::SwitchConfig {
-        net::SwitchConfig { ports: self.ports, kept_ports: 0, max_routes: self.max_routes }
+    pub fn config(&self) -> net::SwitchElementConfig {
+        net::SwitchElementConfig { ports: self.ports, kept_ports: 0, max_routes: self.max_routes }
     }
 }
 
 impl Default for Switch {
     fn default() -> Self {
-        let default = net::SwitchConfig::default();
+        let default = net::SwitchElementConfig::default();
         Switch { ports: default.ports, max_routes: default.max_routes, prefix: None, shard: None }
     }
 }

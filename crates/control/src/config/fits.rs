@@ -16,14 +16,14 @@ pub(super) fn link(
     stations: &BTreeMap<String, Station>,
     file: &File,
     description: &LinkDescription,
-    real: Option<&str>,
+    peer_circuits_to: Option<&str>,
     signalling: Option<&Signalling>,
     faults: &mut Faults,
 ) -> Vec<SignallingEnd> {
-    if let Some(host) = real
+    if let Some(host) = peer_circuits_to
         && stations.get(host) != Some(&Station::Host)
     {
-        faults.add("real", format!("real = \"{host}\": there is no host of this name"));
+        faults.add("peer_circuits_to", format!("peer_circuits_to = \"{host}\": there is no host of this name"));
     }
     for (n, end) in description.ends.iter().enumerate() {
         if let Some(switch) = file.switch.get(&end.station).filter(|switch| switch.has_signalling())
@@ -67,12 +67,12 @@ pub fn added(
     taken: &mut BTreeSet<String>,
 ) -> Result<(), Faults> {
     let mut faults = Faults::default();
-    let real = match shell {
-        Some(Shell::AtmTcp { real, .. }) => real.as_deref(),
+    let peer_circuits_to = match shell {
+        Some(Shell::AtmTcp { peer_circuits_to, .. }) => peer_circuits_to.as_deref(),
         _ => None,
     };
     let (stations, file) = (&config.description.stations, &config.file);
-    let own = link(stations, file, description, real, signalling, &mut faults);
+    let own = link(stations, file, description, peer_circuits_to, signalling, &mut faults);
     if let (Some(Shell::Adapter(_)), Some(calls)) = (shell, &description.config.calls) {
         faults.take("signalling", Adapter::check_labels(calls));
     }

@@ -2,7 +2,7 @@
 
 use super::adapter::parse_mac;
 use super::word;
-use crate::fault::{Faults, Path as Place};
+use crate::fault::{Faults, PartPath};
 use anyhow::{Context as _, Result, anyhow};
 use serde::{Deserialize, Serialize};
 use stack::device::tun::Settings;
@@ -100,7 +100,7 @@ impl Interface {
             let says = format!(
                 "device = \"{device}\": a device's name has 1 to {MAX_NAME_OCTETS} letters, no blank and no slash"
             );
-            faults.add(if self.device.is_some() { Place::from("device") } else { Place::default() }, says);
+            faults.add(if self.device.is_some() { PartPath::from("device") } else { PartPath::default() }, says);
         }
         let circuit = |text: &str| text.parse::<CircuitId>().with_context(|| format!("circuit \"{text}\""));
         let mut peers = BTreeMap::new();

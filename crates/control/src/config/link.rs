@@ -41,6 +41,9 @@ pub struct Link {
     pub atmtcp: Option<String>,
     /// With `atmtcp`: circuits that the peer opens lead to this host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peer_circuits_to: Option<String>,
+    /// The old name of `peer_circuits_to`: read for one release, with a warning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub real: Option<String>,
     /// Cells over TCP, to another Cellway: `listen ADDRESS:PORT` or `connect ADDRESS:PORT`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -143,9 +146,21 @@ impl Link {
         Some((LinkDescription { ends: [a?, b?], config }, shell))
     }
 
+    /// The host to which circuits of the peer lead, by the key's new name or its old one.
+    pub(super) fn peer_circuits_to(&self) -> Option<&str> {
+        self.peer_circuits_to.as_ref().or(self.real.as_ref()).map(String::as_str)
+    }
+
     fn shell(&self, folder: &Path, faults: &mut Faults) -> Option<Shell> {
-        if self.atmtcp.is_none() && self.real.is_some() {
-            faults.add("real", "`real` belongs to a link with `atmtcp`: add that, or leave this out");
+        if let Some(host) = &self.real {
+            tracing::warn!("`real = \"{host}\"` of a link is an old name: write `peer_circuits_to = \"{host}\"`");
+            if self.peer_circuits_to.is_some() {
+                faults.add("real", "`real` is the old name of `peer_circuits_to`: leave it out");
+            }
+        }
+        if self.atmtcp.is_none() && self.peer_circuits_to().is_some() {
+            let says = "`peer_circuits_to` belongs to a link with `atmtcp`: add that, or leave this out";
+            faults.add("peer_circuits_to", says);
         }
         if self.atmtcp.is_none() && self.tcp.is_none() && self.tls.is_some() {
             faults.add("tls", "`tls` belongs to a link with `atmtcp` or `tcp`: add that, or leave this out");
@@ -166,7 +181,7 @@ impl Link {
             (Some(text), None, None) => {
                 let tls = read_tls(text, faults);
                 let role = faults.take("atmtcp", tcp::parse_atmtcp(text))?;
-                Some(Shell::AtmTcp { role, real: self.real.clone(), tls })
+                Some(Shell::AtmTcp { role, peer_circuits_to: self.peer_circuits_to().map(str::to_owned), tls })
             }
             (None, Some(text), None) => {
                 let tls = read_tls(text, faults);

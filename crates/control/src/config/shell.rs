@@ -12,7 +12,7 @@ pub enum Shell {
         /// Who connects.
         role: links::tcp::Role,
         /// The host to which circuits of the peer's lead.
-        real: Option<String>,
+        peer_circuits_to: Option<String>,
         /// The texts of its TLS.
         tls: Option<links::tcp::TlsTexts>,
     },

@@ -1,7 +1,7 @@
 //! What is promised to one direction of a circuit: the keys of `[[circuit]]`, and of its `back`.
 
 use super::word;
-use crate::fault::{Faults, Path};
+use crate::fault::{Faults, PartPath};
 use net::topology::parse_circuit_rate;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -95,7 +95,7 @@ impl Traffic {
         let contract = self.contract(flow, &mut faults);
         for fault in faults.0 {
             let at = way.iter().copied().map(Into::into).chain(fault.at.0).collect();
-            all_faults.add(Path(at), fault.says);
+            all_faults.add(PartPath(at), fault.says);
         }
         contract
     }

@@ -7,7 +7,7 @@ use anyhow::{Result, anyhow};
 use host::HostInterface;
 use host::engine::{Core, EngineHandle, processor_time};
 use net::NodeId;
-use net::topology::Bounds;
+use net::topology::StationKind;
 use switch::oam::Request;
 use wire::CircuitId;
 use wire::oam::BlockCode;
@@ -52,8 +52,8 @@ pub(crate) fn changes(controller: &Controller) -> Result<(Vec<String>, u64)> {
         let router = &intent.model().router;
         router
             .stations()
-            .filter(|(_, bounds)| !matches!(bounds, Bounds::Outside))
-            .map(|(name, bounds)| (name.to_owned(), matches!(bounds, Bounds::Host)))
+            .filter(|(_, kind)| !matches!(kind, StationKind::Outside))
+            .map(|(name, kind)| (name.to_owned(), matches!(kind, StationKind::Host)))
             .collect()
     });
     let (mut at, mut lines, mut more) = (0, Vec::new(), 0);
@@ -83,7 +83,7 @@ pub(crate) fn changes(controller: &Controller) -> Result<(Vec<String>, u64)> {
                 }
                 continue;
             }
-            let Some(switch) = core.network.peek_node::<net::Switch>(id) else { continue };
+            let Some(switch) = core.network.peek_node::<net::SwitchElement>(id) else { continue };
             while let Some(event) = switch.poll_alarm() {
                 if lines.len() == LINES {
                     more += 1;

@@ -1,9 +1,9 @@
-//! Peers as a source: what the peer of an ATM-over-TCP link with `real` opens becomes a circuit to a host of the network, with
+//! Peers as a source: what the peer of an ATM-over-TCP link with `peer_circuits_to` opens becomes a circuit to a host of the network, with
 //! the same label at both ends, as a real interface would have it; what it closes goes.
 
 use crate::objects::{Change, Object, ObjectId, Objects, Owner, Spec};
 use net::topology::{CircuitDescription, CircuitEnd};
-use net::{Aal, PeerCircuit};
+use net::{FrameAal, PeerCircuit};
 use std::collections::BTreeMap;
 
 /// Circuits that one peer may make.
@@ -13,7 +13,7 @@ const FIRST_ORDER: u64 = 1 << 48;
 
 /// The role of a link whose peer opens circuits.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Real {
+pub struct PeerCircuits {
     /// What is outside at the link.
     pub outside: String,
     /// The host that the circuits lead to.
@@ -43,12 +43,18 @@ impl Peers {
     ///
     /// # Errors
     /// [`TooManyCircuits`]: it is more than a peer may have.
-    pub fn handle(&mut self, link: &str, real: &Real, event: &PeerCircuit) -> Result<Option<Change>, TooManyCircuits> {
-        let ends = [&real.outside, &real.host].map(|station| CircuitEnd::new(station.clone(), event.circuit));
+    pub fn handle(
+        &mut self,
+        link: &str,
+        peer_circuits: &PeerCircuits,
+        event: &PeerCircuit,
+    ) -> Result<Option<Change>, TooManyCircuits> {
+        let ends = [&peer_circuits.outside, &peer_circuits.host]
+            .map(|station| CircuitEnd::new(station.clone(), event.circuit));
         let aal = match event.opened.flatten() {
-            Some(0) => Aal::Aal0,
-            Some(3) => Aal::Aal34,
-            _ => Aal::Aal5,
+            Some(0) => FrameAal::Aal0,
+            Some(3) => FrameAal::Aal34,
+            _ => FrameAal::Aal5,
         };
         let circuit = CircuitDescription { ends: ends.to_vec(), aal, ..CircuitDescription::default() };
         let id = ObjectId::circuit(&circuit);
@@ -101,9 +107,11 @@ mod tests {
 
     #[test]
     fn a_circuit_beyond_the_bound_is_refused_until_another_is_closed() {
-        let (mut peers, real) = (Peers::default(), Real { outside: "peer".into(), host: "beta".into() });
+        let (mut peers, peer_circuits) =
+            (Peers::default(), PeerCircuits { outside: "peer".into(), host: "beta".into() });
         let event = |vci: usize, opened| PeerCircuit { circuit: CircuitId::new(1, vci as u16).unwrap(), opened };
-        let mut handle = |vci, opened| peers.handle("link", &real, &event(vci, opened)).map(|change| change.is_some());
+        let mut handle =
+            |vci, opened| peers.handle("link", &peer_circuits, &event(vci, opened)).map(|change| change.is_some());
         for vci in 0..MAX_CIRCUITS {
             assert_eq!(handle(vci, Some(None)), Ok(true));
         }

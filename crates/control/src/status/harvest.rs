@@ -7,7 +7,7 @@ use anyhow::Result;
 use host::engine::{Core, EngineHandle, EngineStats, processor_time};
 use host::{EndpointId, EndpointStatus, HostInterface};
 use net::topology::{LinkKey, SwitchHop};
-use net::{CircuitCounters, End, LineCounters, Network, NodeId, Switch};
+use net::{CircuitCounters, End, LineCounters, Network, NodeId, SwitchElement};
 use std::sync::Arc;
 use switch::Indication;
 use switch::oam::Alarm;
@@ -159,7 +159,7 @@ pub(super) fn hops(engine: &EngineHandle, asked: Vec<SwitchHop>) -> Result<Vec<(
     let rows = Vec::with_capacity(asked.len());
     let (asked, rows) = in_slices(engine, (asked, rows), |core, (asked, rows): &mut (Vec<SwitchHop>, Vec<_>)| {
         for hop in asked.get(rows.len()..).unwrap_or_default().iter().take(ROWS) {
-            let node = core.fabric.node(&hop.switch).and_then(|id| core.network.peek_node::<Switch>(id));
+            let node = core.fabric.node(&hop.switch).and_then(|id| core.network.peek_node::<SwitchElement>(id));
             rows.push(node.and_then(|switch| switch.circuit_counters(hop.from, hop.to)));
         }
         rows.len() >= asked.len()
@@ -238,7 +238,7 @@ pub(super) fn switches(engine: &EngineHandle, switches: Vec<(String, u16)>) -> R
     let room = (Vec::with_capacity(ports), Vec::with_capacity(switches.len()));
     in_slices(engine, room, move |core, (rows, told): &mut OfSwitches| {
         let Some((name, ports)) = switches.get(at.0) else { return true };
-        let node = core.fabric.node(name).and_then(|id| core.network.peek_node::<Switch>(id));
+        let node = core.fabric.node(name).and_then(|id| core.network.peek_node::<SwitchElement>(id));
         if let Some(switch) = node {
             if at.1 == 0 {
                 told.extend(switch.indications().take(MOST_TOLD).map(|indication| (at.0 as u32, indication)));

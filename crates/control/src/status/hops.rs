@@ -3,7 +3,7 @@
 use crate::controller::Controller;
 use crate::hops::{FEW, HopStatus, status};
 use anyhow::Result;
-use net::topology::{Placed, Router};
+use net::topology::{RoutedCircuit, Router};
 
 /// The hops of circuits with a contract, or of all where they are few, by the circuit's place among those of the router; those
 /// behind the last one have none.
@@ -12,7 +12,7 @@ pub(super) type Hops = Vec<Vec<HopStatus>>;
 /// Asks the engine.
 pub(super) fn collect(controller: &Controller, router: &Router) -> Result<Hops> {
     let few = router.circuit_count() <= FEW;
-    let has_contract = |placed: &Placed| {
+    let has_contract = |placed: &RoutedCircuit| {
         let circuit = &placed.description;
         !circuit.contract.is_plain() || !circuit.contract_back().is_plain()
     };

@@ -7,7 +7,7 @@ use super::oam::AlarmStatus;
 use super::{CircuitStatus, CounterStatus, EndStatus, aal_name, opened};
 use crate::hops::HopStatus;
 use net::Label;
-use net::topology::{CircuitDescription, CircuitEnd, LinkKey, Placed, Router, Station};
+use net::topology::{CircuitDescription, CircuitEnd, LinkKey, RoutedCircuit, Router, Station};
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, HashMap};
@@ -79,7 +79,7 @@ impl Serialize for Rows<'_> {
 /// A circuit.
 pub(super) struct Row<'a> {
     all: &'a Rows<'a>,
-    pub(super) placed: &'a Placed,
+    pub(super) placed: &'a RoutedCircuit,
     counts: &'a [Option<EndCounts>],
     pub(super) hops: &'a [HopStatus],
 }
@@ -97,7 +97,7 @@ impl<'a> Row<'a> {
 
     fn way(&self) -> impl Iterator<Item = OnLink<'a>> {
         let names = &self.all.names;
-        let hops = self.placed.way.hops.iter();
+        let hops = self.placed.route.hops.iter();
         hops.map(|hop| OnLink(names.get(&hop.link).map_or("", String::as_str), hop.label))
     }
 
@@ -245,16 +245,18 @@ impl Serialize for Tally {
 mod tests {
     use super::super::list::{CircuitRow, List};
     use super::*;
-    use net::topology::{Bounds, LinkDescription};
+    use net::topology::{LinkDescription, StationKind};
     use wire::{Counters, DropReason};
 
     #[test]
     fn rows_are_written_as_their_objects_are() {
         let mut router = Router::new();
-        for (name, bounds) in
-            [("a", Bounds::Host), ("b", Bounds::Host), ("s", Bounds::Switch(net::SwitchConfig::default()))]
-        {
-            router.add_station(name, bounds).unwrap();
+        for (name, kind) in [
+            ("a", StationKind::Host),
+            ("b", StationKind::Host),
+            ("s", StationKind::Switch(net::SwitchElementConfig::default())),
+        ] {
+            router.add_station(name, kind).unwrap();
         }
         for ends in [["a", "s"], ["b", "s"]] {
             let ends = ends.map(|end| end.parse().unwrap());

@@ -1,12 +1,12 @@
 //! A daemon with hosts and switches that signal.
 
 use control::audit::Who;
-use control::calls::exchange::Exchange;
+use control::calls::call_controller::CallController;
 use control::calls::report::CallsStatus;
 use control::config::parse;
 use control::controller::Applying;
 use control::daemon::Daemon;
-use net::{End, Switch};
+use net::{End, SwitchElement};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use wire::Time;
@@ -95,7 +95,7 @@ impl Ground {
     }
 
     /// What call control does at one moment: nothing else is signalled before it is over.
-    pub(crate) fn exchange<R>(&self, does: impl FnOnce(&mut Exchange, Time) -> R) -> R {
+    pub(crate) fn controller<R>(&self, does: impl FnOnce(&mut CallController, Time) -> R) -> R {
         self.daemon.controller().calls().with(does)
     }
 
@@ -113,7 +113,7 @@ impl Ground {
         let policed = self.daemon.engine.with(move |core| {
             let policed = |core: &mut host::engine::Core| {
                 let node = core.fabric.node(&switch).unwrap();
-                let switch = core.network.node_mut::<Switch>(node).unwrap();
+                let switch = core.network.node_mut::<SwitchElement>(node).unwrap();
                 let route = switch.routes().find(|r| (r.port, r.label) == (0, wire::Label::Vc(circuit))).unwrap();
                 let to = (route.branches[0].port, route.branches[0].label);
                 switch.circuit_counters((route.port, route.label), to).unwrap().policed
@@ -132,7 +132,7 @@ impl Ground {
 
     /// The addresses of a host.
     pub(crate) fn addresses<const N: usize>(&self, host: &str) -> [Aesa; N] {
-        let all = self.daemon.controller().calls().with(|exchange, _| exchange.addresses(host)).unwrap();
+        let all = self.daemon.controller().calls().with(|controller, _| controller.addresses(host)).unwrap();
         all.try_into().unwrap_or_else(|all| panic!("{host} has {all:?}"))
     }
 
@@ -147,7 +147,7 @@ impl Ground {
             let mut left = Vec::new();
             for name in names {
                 let Some(node) = core.fabric.node(&name) else { continue };
-                if let Some(switch) = core.network.node_mut::<Switch>(node) {
+                if let Some(switch) = core.network.node_mut::<SwitchElement>(node) {
                     let labels = switch.routes().map(|route| route.label);
                     left.extend(labels.filter(|label| matches!(label, wire::Label::Vc(c) if c.vci.get() >= 1024)));
                 }

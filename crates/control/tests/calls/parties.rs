@@ -38,13 +38,13 @@ fn a_root_adds_and_drops_parties_behind_two_switches_and_each_gets_what_it_sends
     let hosts = ["beta", "gamma"];
     let leaves = hosts.map(|host| ground.addresses::<1>(host)[0]);
     // A set-up that nobody has been alerted by yet: nothing comes between the two.
-    let why = ground.exchange(|exchange, now| {
+    let why = ground.controller(|controller, now| {
         let (session, user) = (u64::MAX, User::unlimited(0));
         let wanted = Wanted { sap: Sap::LLC, forward: &traffic(), backward: &Traffic::none(), multipoint: true };
-        let called = exchange.call(session, user, "alpha", leaves[0], wanted, now);
+        let called = controller.call(session, user, "alpha", leaves[0], wanted, now);
         let Ok(Answer::Calling { call }) = called else { panic!("{called:?}") };
-        let why = exchange.add_party(session, user, call, leaves[1], now).unwrap_err();
-        exchange.end_session(session, now);
+        let why = controller.add_party(session, user, call, leaves[1], now).unwrap_err();
+        controller.end_session(session, now);
         why.to_string()
     });
     assert!(why.contains("is not up"), "{why}");

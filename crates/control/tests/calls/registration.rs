@@ -1,6 +1,6 @@
 //! Addresses that users register by ILMI at a switch, and whose they are already.
 
-use control::calls::exchange::{Channel, Exchange};
+use control::calls::call_controller::{CallController, Channel};
 use control::calls::layout::{Interface, Layout, Switch};
 use uni::call::{Config, Side, Version};
 use wire::Time;
@@ -37,23 +37,23 @@ fn layout(users: &[&[Aesa]]) -> Layout {
     }
 }
 
-fn arranged(users: &[&[Aesa]]) -> Exchange {
-    let mut exchange = Exchange::default();
-    exchange.arrange(&layout(users), NOW);
-    exchange
+fn arranged(users: &[&[Aesa]]) -> CallController {
+    let mut controller = CallController::default();
+    controller.arrange(&layout(users), NOW);
+    controller
 }
 
 /// The user at a port sets atmfAddressStatus of an address; what the switch answers.
-fn set(exchange: &mut Exchange, port: usize, address: Aesa, value: i64) -> ErrorStatus {
+fn set(controller: &mut CallController, port: usize, address: Aesa, value: i64) -> ErrorStatus {
     let mut arcs = vec![1, 3, 6, 1, 4, 1, 353, 2, 6, 1, 1, 3, 0, 20];
     arcs.extend(address.0.map(u32::from));
     let binding = Binding { name: Oid::new(&arcs).unwrap(), value: Value::Integer(value) };
     let mut sdu = [0; MAX_OCTETS];
     let head = Head::Request { kind: Kind::Set, id: 7, status: ErrorStatus::NONE, index: 0 };
     let n = emit(&head, &[binding], &mut sdu).unwrap();
-    while exchange.poll_transmit(port, Channel::Ilmi, NOW).is_some() {}
-    exchange.handle_sdu(port, Channel::Ilmi, &sdu[..n], NOW);
-    let answers = std::iter::from_fn(|| exchange.poll_transmit(port, Channel::Ilmi, NOW));
+    while controller.poll_transmit(port, Channel::Ilmi, NOW).is_some() {}
+    controller.handle_sdu(port, Channel::Ilmi, &sdu[..n], NOW);
+    let answers = std::iter::from_fn(|| controller.poll_transmit(port, Channel::Ilmi, NOW));
     let statuses = answers.filter_map(|sdu| match Message::parse(&sdu).unwrap().head {
         Head::Request { kind: Kind::Response, status, .. } => Some(status),
         _ => None,
@@ -64,8 +64,8 @@ fn set(exchange: &mut Exchange, port: usize, address: Aesa, value: i64) -> Error
 }
 
 /// The addresses at each port, and the registrations that were refused.
-fn told(exchange: &mut Exchange) -> Vec<(Vec<String>, u64)> {
-    exchange.report(NOW).interfaces.into_iter().map(|i| (i.addresses, i.refused_registrations)).collect()
+fn told(controller: &mut CallController) -> Vec<(Vec<String>, u64)> {
+    controller.report(NOW).interfaces.into_iter().map(|i| (i.addresses, i.refused_registrations)).collect()
 }
 
 fn texts(addresses: &[Aesa]) -> Vec<String> {
@@ -74,38 +74,38 @@ fn texts(addresses: &[Aesa]) -> Vec<String> {
 
 #[test]
 fn an_address_that_the_description_gives_to_another_port_cannot_be_registered() {
-    let mut exchange = arranged(&[&[], &[address(1)]]);
+    let mut controller = arranged(&[&[], &[address(1)]]);
     let with_selector = Aesa::new(PREFIX, [2, 0, 0, 0, 0, 1], 9);
     for victim in [address(1), with_selector] {
-        assert_eq!(set(&mut exchange, 0, victim, VALID), ErrorStatus::BAD_VALUE);
+        assert_eq!(set(&mut controller, 0, victim, VALID), ErrorStatus::BAD_VALUE);
     }
-    assert_eq!(told(&mut exchange), [(texts(&[]), 2), (texts(&[address(1)]), 0)]);
+    assert_eq!(told(&mut controller), [(texts(&[]), 2), (texts(&[address(1)]), 0)]);
     // Another address is free, and the owner may register its own, and withdraw that: the description stays.
-    assert_eq!(set(&mut exchange, 0, address(2), VALID), ErrorStatus::NONE);
-    assert_eq!(set(&mut exchange, 1, address(1), VALID), ErrorStatus::NONE);
-    assert_eq!(set(&mut exchange, 1, address(1), INVALID), ErrorStatus::NONE);
-    assert_eq!(told(&mut exchange), [(texts(&[address(2)]), 2), (texts(&[address(1)]), 0)]);
+    assert_eq!(set(&mut controller, 0, address(2), VALID), ErrorStatus::NONE);
+    assert_eq!(set(&mut controller, 1, address(1), VALID), ErrorStatus::NONE);
+    assert_eq!(set(&mut controller, 1, address(1), INVALID), ErrorStatus::NONE);
+    assert_eq!(told(&mut controller), [(texts(&[address(2)]), 2), (texts(&[address(1)]), 0)]);
 }
 
 #[test]
 fn an_address_that_another_port_has_registered_is_refused_until_it_is_withdrawn() {
-    let mut exchange = arranged(&[&[], &[]]);
-    assert_eq!(set(&mut exchange, 1, address(1), VALID), ErrorStatus::NONE);
-    assert_eq!(set(&mut exchange, 0, address(1), VALID), ErrorStatus::BAD_VALUE);
-    assert_eq!(told(&mut exchange), [(texts(&[]), 1), (texts(&[address(1)]), 0)]);
-    assert_eq!(set(&mut exchange, 1, address(1), INVALID), ErrorStatus::NONE);
-    assert_eq!(set(&mut exchange, 0, address(1), VALID), ErrorStatus::NONE);
-    assert_eq!(told(&mut exchange), [(texts(&[address(1)]), 1), (texts(&[]), 0)]);
+    let mut controller = arranged(&[&[], &[]]);
+    assert_eq!(set(&mut controller, 1, address(1), VALID), ErrorStatus::NONE);
+    assert_eq!(set(&mut controller, 0, address(1), VALID), ErrorStatus::BAD_VALUE);
+    assert_eq!(told(&mut controller), [(texts(&[]), 1), (texts(&[address(1)]), 0)]);
+    assert_eq!(set(&mut controller, 1, address(1), INVALID), ErrorStatus::NONE);
+    assert_eq!(set(&mut controller, 0, address(1), VALID), ErrorStatus::NONE);
+    assert_eq!(told(&mut controller), [(texts(&[address(1)]), 1), (texts(&[]), 0)]);
 }
 
 #[test]
 fn a_reload_that_gives_an_address_to_a_port_takes_it_from_who_has_registered_it() {
-    let mut exchange = arranged(&[&[], &[]]);
-    assert_eq!(set(&mut exchange, 0, address(1), VALID), ErrorStatus::NONE);
-    exchange.arrange(&layout(&[&[], &[address(1)]]), NOW);
-    assert_eq!(told(&mut exchange), [(texts(&[]), 0), (texts(&[address(1)]), 0)]);
-    assert_eq!(set(&mut exchange, 0, address(1), VALID), ErrorStatus::BAD_VALUE);
+    let mut controller = arranged(&[&[], &[]]);
+    assert_eq!(set(&mut controller, 0, address(1), VALID), ErrorStatus::NONE);
+    controller.arrange(&layout(&[&[], &[address(1)]]), NOW);
+    assert_eq!(told(&mut controller), [(texts(&[]), 0), (texts(&[address(1)]), 0)]);
+    assert_eq!(set(&mut controller, 0, address(1), VALID), ErrorStatus::BAD_VALUE);
     // Without it in the description, it can be registered again.
-    exchange.arrange(&layout(&[&[], &[]]), NOW);
-    assert_eq!(set(&mut exchange, 0, address(1), VALID), ErrorStatus::NONE);
+    controller.arrange(&layout(&[&[], &[]]), NOW);
+    assert_eq!(set(&mut controller, 0, address(1), VALID), ErrorStatus::NONE);
 }

@@ -2,7 +2,7 @@
 
 use crate::ground::{Ground, STAR};
 use crate::{SOON, release_of};
-use endpoint::calls::{Circuit, Event, MAX_STEPS, Outcome, Sap, Session, Step, Traffic};
+use endpoint::calls::{Circuit, Event, MAX_STEPS, Sap, Session, Step, StepOutcome, Traffic};
 use endpoint::{Connection, Endpoint, EndpointConfig};
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ fn release(call: u64) -> Step {
     Step::Release { call, cause: CauseValue::NORMAL.0 }
 }
 
-fn outcomes(session: &mut Session) -> Vec<Outcome> {
+fn outcomes(session: &mut Session) -> Vec<StepOutcome> {
     std::iter::from_fn(|| session.next_outcome()).collect()
 }
 
@@ -31,7 +31,7 @@ fn answer(mut session: Session, calls: usize) -> (Session, Vec<Circuit>) {
             session.queue(Step::Accept { call }).unwrap();
         }
         for outcome in outcomes(&mut session) {
-            let Outcome::Accepted { call, circuit } = outcome else { panic!("{outcome:?}") };
+            let StepOutcome::Accepted { call, circuit } = outcome else { panic!("{outcome:?}") };
             circuits.push(Circuit { call, circuit: circuit.parse().unwrap() });
         }
     }
@@ -61,7 +61,7 @@ fn hundreds_of_calls_are_set_up_and_released_by_steps_that_leave_together() {
             _ => {}
         }
         for outcome in outcomes(&mut caller) {
-            let Outcome::Calling { call } = outcome else { panic!("{outcome:?}") };
+            let StepOutcome::Calling { call } = outcome else { panic!("{outcome:?}") };
             begun.insert(call);
         }
     }
@@ -72,7 +72,7 @@ fn hundreds_of_calls_are_set_up_and_released_by_steps_that_leave_together() {
     Endpoint::create(&ground.socket, &config).unwrap().open_call(&circuits[CALLS - 1]).unwrap();
     up.iter().try_for_each(|call| caller.queue(release(*call))).unwrap();
     caller.settle().unwrap();
-    assert_eq!((outcomes(&mut caller), caller.unsettled()), (vec![Outcome::Done; CALLS], 0));
+    assert_eq!((outcomes(&mut caller), caller.unsettled()), (vec![StepOutcome::Done; CALLS], 0));
     ground.await_quiet();
     drop(callee);
 }
@@ -99,19 +99,22 @@ fn a_step_that_is_refused_says_why_and_keeps_no_other_from_being_taken() {
     assert_eq!((caller.next_event(Some(10 * SOON)).unwrap(), caller.unsettled()), (None, 0));
     let got = outcomes(&mut caller);
     for (outcome, why) in got.iter().zip(["address \"47\"", "service access point", "abr", "no call", "no call"]) {
-        assert!(matches!(outcome, Outcome::Refused(reason) if reason.contains(why)), "{outcome:?} is to say: {why}");
+        assert!(
+            matches!(outcome, StepOutcome::Refused(reason) if reason.contains(why)),
+            "{outcome:?} is to say: {why}"
+        );
     }
-    let [.., Outcome::Calling { call }] = got[..] else { panic!("{got:?}") };
+    let [.., StepOutcome::Calling { call }] = got[..] else { panic!("{got:?}") };
     // What asks for something else meanwhile is answered in its turn, and the session goes on.
     let Some(Event::Incoming { call: offered, .. }) = callee.next_event(Some(SOON)).unwrap() else { panic!("no call") };
     assert_eq!(callee.next_event(Some(Duration::ZERO)).unwrap(), None);
     callee.queue(Step::Accept { call: offered }).unwrap();
     assert!(callee.list().unwrap()["calls"].as_array().is_some_and(|calls| !calls.is_empty()));
-    assert!(matches!(outcomes(&mut callee)[..], [Outcome::Accepted { .. }]));
+    assert!(matches!(outcomes(&mut callee)[..], [StepOutcome::Accepted { .. }]));
     callee.queue(release(offered)).unwrap();
     callee.queue(release(offered)).unwrap();
     callee.settle().unwrap();
-    assert!(matches!(outcomes(&mut callee)[..], [Outcome::Done, Outcome::Refused(_)]));
+    assert!(matches!(outcomes(&mut callee)[..], [StepOutcome::Done, StepOutcome::Refused(_)]));
     assert_eq!(release_of(&mut caller, call), 16);
     ground.await_quiet();
 
@@ -121,7 +124,7 @@ fn a_step_that_is_refused_says_why_and_keeps_no_other_from_being_taken() {
     nowhere.settle().unwrap();
     let all = outcomes(&mut nowhere);
     assert!(
-        all.len() == 3 && all.iter().all(|o| matches!(o, Outcome::Refused(why) if why.contains("nowhere"))),
+        all.len() == 3 && all.iter().all(|o| matches!(o, StepOutcome::Refused(why) if why.contains("nowhere"))),
         "{all:?}"
     );
     let steps = vec![json!({ "accept": { "call": 1 } }); MAX_STEPS + 1];

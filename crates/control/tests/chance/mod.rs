@@ -1,7 +1,7 @@
 //! What tests of random changes share: their generator, and a step that fails.
 
-use control::live::Live;
-use control::step::{Made, Step, StepError, Target};
+use control::network_target::NetworkTarget;
+use control::step::{PreparedResource, Step, StepError, Target};
 
 /// A small random generator (xorshift64*), the same on all machines.
 pub struct Random(pub u64);
@@ -21,12 +21,12 @@ impl Random {
 
 /// Performs steps, but for one.
 pub struct Failing<'a> {
-    pub live: Live<'a>,
+    pub live: NetworkTarget<'a>,
     pub left: usize,
 }
 
 impl Target for Failing<'_> {
-    fn perform(&mut self, step: &Step, made: Option<Made>) -> Result<Step, StepError> {
+    fn perform(&mut self, step: &Step, made: Option<PreparedResource>) -> Result<Step, StepError> {
         if self.left == 0 {
             self.left = usize::MAX;
             return Err(StepError::Shell("this one fails".into()));

@@ -133,7 +133,7 @@ pub const MAX_STEPS: usize = 64;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "CallStep"))]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Step {
-    /// As [`Request::Call`], of the request's host. Gives [`Outcome::Calling`].
+    /// As [`Request::Call`], of the request's host. Gives [`StepOutcome::Calling`].
     Call {
         /// Whom: 40 hexadecimal digits.
         to: String,
@@ -147,12 +147,12 @@ pub enum Step {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         backward: Option<Traffic>,
     },
-    /// As [`Request::Accept`]. Gives [`Outcome::Accepted`]: the circuit, which is there before the caller hears of the answer.
+    /// As [`Request::Accept`]. Gives [`StepOutcome::Accepted`]: the circuit, which is there before the caller hears of the answer.
     Accept {
         /// Which.
         call: u64,
     },
-    /// As [`Request::Release`]. Gives [`Outcome::Done`].
+    /// As [`Request::Release`]. Gives [`StepOutcome::Done`].
     Release {
         /// Which.
         call: u64,
@@ -165,7 +165,7 @@ pub enum Step {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "StepOutcome"))]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum StepOutcome {
     /// It is done.
     Done,
     /// The call is being set up.
@@ -220,7 +220,7 @@ pub enum Answer {
     /// To [`Request::Steps`].
     Stepped {
         /// What became of each step, in their order.
-        outcomes: Vec<Outcome>,
+        outcomes: Vec<StepOutcome>,
         /// What has happened since the last time.
         events: Vec<Event>,
     },

@@ -13,7 +13,7 @@ mod sap;
 mod steps;
 mod traffic;
 
-pub use message::{Answer, Event, MAX_STEPS, Outcome, Request, Step};
+pub use message::{Answer, Event, MAX_STEPS, Request, Step, StepOutcome};
 pub use program::{Order, Report};
 pub use sap::{Sap, SapError};
 pub use traffic::Traffic;
@@ -44,7 +44,7 @@ pub struct Session {
     events: VecDeque<Event>,
     /// Steps that have not left yet.
     queue: Vec<Step>,
-    outcomes: VecDeque<Outcome>,
+    outcomes: VecDeque<StepOutcome>,
     /// How many of them are refusals.
     refused: usize,
 }

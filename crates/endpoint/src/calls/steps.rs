@@ -2,14 +2,14 @@
 //!
 //! In: steps. Out: one outcome for each, in their order, beside the session's events.
 
-use super::{Answer, MAX_STEPS, Outcome, Request, Session, Step};
+use super::{Answer, MAX_STEPS, Request, Session, Step, StepOutcome};
 use crate::client::Error;
 
 /// Requests without an answer, at most: a service that waits for its answers to be taken always has room for one more request.
 const WINDOW: usize = 2;
 
-fn is_refusal(outcome: &Outcome) -> bool {
-    matches!(outcome, Outcome::Refused(_))
+fn is_refusal(outcome: &StepOutcome) -> bool {
+    matches!(outcome, StepOutcome::Refused(_))
 }
 
 impl Session {
@@ -77,7 +77,7 @@ impl Session {
 
     /// The outcome of the oldest step whose outcome was not taken yet, if it has come. It does not wait: outcomes come while
     /// [`Session::next_event`] waits, and with [`Session::settle`]. An application takes them all: they are kept until then.
-    pub fn next_outcome(&mut self) -> Option<Outcome> {
+    pub fn next_outcome(&mut self) -> Option<StepOutcome> {
         let outcome = self.outcomes.pop_front()?;
         self.refused -= usize::from(is_refusal(&outcome));
         Some(outcome)
@@ -119,7 +119,7 @@ impl Session {
             // All of them: each step has its outcome in any case.
             Err(Error::Refused(reason)) if steps > 0 => {
                 self.refused += steps;
-                self.outcomes.extend(std::iter::repeat_n(Outcome::Refused(reason), steps));
+                self.outcomes.extend(std::iter::repeat_n(StepOutcome::Refused(reason), steps));
             }
             Err(e) => return Err(e),
         }

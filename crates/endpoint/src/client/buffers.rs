@@ -122,7 +122,7 @@ impl Deref for Received<'_> {
             return &self.endpoint.taken.inline[..octets.min(INLINE_OCTETS)];
         }
         if self.endpoint.taken.head.buffer == Descriptor::OWN {
-            return self.endpoint.given.octets(&self.endpoint.taken);
+            return self.endpoint.outstanding.octets(&self.endpoint.taken);
         }
         if self.endpoint.taken.head.buffer == Self::COPIED {
             return self.endpoint.borrowed.copied();

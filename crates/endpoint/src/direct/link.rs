@@ -4,7 +4,7 @@ use super::layout::{CONSUMED_LINE, PROCESSOR_WORD, WAKES_WORD};
 use super::memory::{Ours, Theirs};
 use super::ring::{ReadLines as _, Sleeper, WriteLines as _};
 use super::spin::Spin;
-use crate::bare::Bare;
+use crate::raw_stream::RawStream;
 use crate::times::timespec;
 use crate::waiting::{DOZE, Next, is_elsewhere, processor};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -52,20 +52,20 @@ pub(crate) struct Link {
     pub(crate) theirs: Theirs,
     /// Rung when a message was sent; one end of a pair of stream sockets. Each end is a file of its own, so that nothing
     /// the other side does to it, or passes through it, can make us block.
-    pub(crate) messages: Bare,
+    pub(crate) messages: RawStream,
     /// Rung when there is room again.
-    pub(crate) room: Bare,
+    pub(crate) room: RawStream,
     /// The connection to the service: its end is the circuit's end.
     pub(crate) control: Option<OwnedFd>,
 }
 
 /// Rings the bell at the other end. One that is full has been rung often enough; one without an end needs no bell.
-pub(crate) fn ring(bell: &Bare) {
+pub(crate) fn ring(bell: &RawStream) {
     let _ = bell.send(&[1]);
 }
 
 /// Takes what the bell holds. One that holds more than octets ends: whoever waits for it hears of that.
-pub(crate) fn drain(bell: &Bare) -> Result<(), Gone> {
+pub(crate) fn drain(bell: &RawStream) -> Result<(), Gone> {
     match bell.receive(&mut [0; 256], RecvFlags::DONTWAIT) {
         Ok(1..) | Err(Errno::AGAIN) => Ok(()),
         Ok(0) | Err(_) => Err(Gone::Peer),
@@ -74,7 +74,7 @@ pub(crate) fn drain(bell: &Bare) -> Result<(), Gone> {
 
 impl Link {
     /// Looks at bell and service for up to `timeout` (`None`: as long as it takes). Whether the bell has been rung.
-    fn sleep(&self, bell: &Bare, timeout: Option<Duration>) -> Result<bool, Gone> {
+    fn sleep(&self, bell: &RawStream, timeout: Option<Duration>) -> Result<bool, Gone> {
         let spec = timeout.map(timespec);
         let mut fds = [PollFd::new(bell, PollFlags::IN), PollFd::new(bell, PollFlags::empty())];
         let n = match &self.control {
@@ -156,7 +156,7 @@ impl Link {
     /// What came before an end is still `ready` after it.
     pub(crate) fn wait(
         &self,
-        bell: &Bare,
+        bell: &RawStream,
         sleeper: &mut Sleeper<Ours>,
         spin: Spin,
         timeout: Option<Duration>,

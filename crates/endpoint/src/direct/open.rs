@@ -6,9 +6,9 @@ use super::memory::{MemoryError, Ours, Theirs};
 use super::receiver::Receiver;
 use super::sender::Sender;
 use super::spin::Spin;
-use crate::bare::Bare;
 use crate::client::{Connection, Error};
 use crate::control::{DIRECT, Request, Response};
+use crate::raw_stream::RawStream;
 use rustix::fd::OwnedFd;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use std::path::Path;
@@ -67,7 +67,7 @@ impl Direct {
         else {
             return Err(Error::Protocol(format!("{answer:?} without its file descriptors")));
         };
-        let [messages, room] = [messages, room].map(Bare::from);
+        let [messages, room] = [messages, room].map(RawStream::from);
         let theirs = Theirs::open(&memory, geometry)?;
         let link = Link { ours, theirs, messages, room, control: Some(connection.into()) };
         Ok(Self::over(link, &config.geometry, geometry, config.spin))

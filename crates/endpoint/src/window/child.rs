@@ -12,7 +12,7 @@
 //! anything but answer each order in time, and orders nothing more there.
 
 use super::{PAGE, State, Window, load, store};
-use crate::bare::Bare;
+use crate::raw_stream::RawStream;
 use crate::shared::SharedMemory;
 use crate::uffd::WriteFaults;
 use remap::spaces::Process;
@@ -56,13 +56,13 @@ pub(super) struct Order {
 }
 
 /// Sends numbers together. Waits for nobody: who takes each before the next is sent always has room.
-pub(super) fn send(socket: &Bare, numbers: &[u32]) -> Result<(), Errno> {
+pub(super) fn send(socket: &RawStream, numbers: &[u32]) -> Result<(), Errno> {
     let octets: Vec<u8> = numbers.iter().flat_map(|number| number.to_ne_bytes()).collect();
     socket.send(&octets)
 }
 
 /// Receives so many numbers that were sent together.
-pub(super) fn receive<const N: usize>(socket: &Bare) -> Result<[u32; N], Errno> {
+pub(super) fn receive<const N: usize>(socket: &RawStream) -> Result<[u32; N], Errno> {
     let mut octets = [0u8; 32];
     match socket.receive(&mut octets[..4 * N], RecvFlags::empty())? {
         0 => Err(Errno::PIPE),
@@ -75,20 +75,20 @@ pub(super) fn receive<const N: usize>(socket: &Bare) -> Result<[u32; N], Errno> 
 }
 
 /// The next order: its number, its kind, and page, pages and frame.
-pub(super) fn next_order(orders: &Bare) -> Result<[u32; 5], Errno> {
+pub(super) fn next_order(orders: &RawStream) -> Result<[u32; 5], Errno> {
     receive(orders)
 }
 
 /// Answers an order: its number, and 0 or why it could not be carried out.
-pub(super) fn answer(orders: &Bare, number: u32, done: Result<(), Errno>) -> Result<(), Errno> {
+pub(super) fn answer(orders: &RawStream, number: u32, done: Result<(), Errno>) -> Result<(), Errno> {
     send(orders, &[number, done.err().map_or(0, |e| e.raw_os_error() as u32)])
 }
 
 /// A child or a reader, as the owner sees it.
 #[derive(Debug)]
 pub(super) struct Remote {
-    orders: Bare,
-    reports: Arc<Bare>,
+    orders: RawStream,
+    reports: Arc<RawStream>,
     /// The number of the last order. Number 0 is answered without one: all is ready to take orders.
     number: u32,
     /// It writes nothing, and is not trusted.
@@ -276,8 +276,8 @@ struct Follower {
     start: u64,
     octets: usize,
     faults: WriteFaults,
-    orders: Bare,
-    reports: Bare,
+    orders: RawStream,
+    reports: RawStream,
     stop: OwnedFd,
 }
 
@@ -384,6 +384,6 @@ impl Drop for ChildView {
 }
 
 /// Takes reports of a child: pages that it waits to write. `Err` when it has gone.
-pub(super) fn next_report(reports: &Bare) -> Result<u32, Errno> {
+pub(super) fn next_report(reports: &RawStream) -> Result<u32, Errno> {
     receive::<1>(reports).map(|[page]| page)
 }

@@ -1,8 +1,8 @@
 //! The thread that answers writes to pages that are leaving.
 
 use super::{State, child};
-use crate::bare::Bare;
 use crate::client::Endpoint;
+use crate::raw_stream::RawStream;
 use crate::segment::Segment;
 use crate::uffd::WriteFaults;
 use remap::Refusal;
@@ -57,7 +57,7 @@ impl Keeper {
     }
 
     /// Answers a child's writes from now on, until it ends or is forgotten. A reader writes nothing: it may only end.
-    pub(super) fn serve(&self, process: Process, reports: Arc<Bare>, reads_only: bool) -> Result<(), Errno> {
+    pub(super) fn serve(&self, process: Process, reports: Arc<RawStream>, reads_only: bool) -> Result<(), Errno> {
         self.spawn(move |answers| answers.serve(process, &reports, reads_only))
     }
 
@@ -112,7 +112,7 @@ impl Answers {
     }
 
     /// Answers a child until it ends.
-    fn serve(&self, process: Process, reports: &Bare, reads_only: bool) {
+    fn serve(&self, process: Process, reports: &RawStream, reads_only: bool) {
         let asks = if reads_only { PollFlags::empty() } else { PollFlags::IN };
         loop {
             let mut fds = [PollFd::new(reports, asks), PollFd::new(&self.stop, PollFlags::IN)];

@@ -20,11 +20,11 @@ pub use child::{ChildView, Seat};
 pub use reader::ReaderView;
 
 use crate::ChannelId;
+use crate::app_memory::{Memory, Sent};
 use crate::client::{Endpoint, Error, Received, SendError};
 use crate::guard::Overlap;
 use crate::layout::{Descriptor, Head, MAX_PAGES};
 use crate::negotiate::PAGES;
-use crate::own::{Memory, Sent};
 use crate::shared::SharedMemory;
 use keeper::Keeper;
 use real::Real;
@@ -394,7 +394,7 @@ impl Endpoint {
             match stopped.map_or_else(|| self.push(d), Err) {
                 Ok(()) => {
                     leaving.push_back((until, sending.number));
-                    self.given.sending.push_back(Sent::Borrowed);
+                    self.outstanding.sending.push_back(Sent::Borrowed);
                     sent += 1;
                 }
                 Err(e) => {
@@ -444,8 +444,8 @@ impl Received<'_> {
     pub fn into_window(self, window: &Window, headers: usize, at: usize) -> Option<Delivered> {
         let octets = self.len().checked_sub(headers)?;
         at.checked_add(octets).filter(|end| *end <= window.octets)?;
-        let given = &self.endpoint.given;
-        let place = given.place(&self.endpoint.taken).filter(|(pool, _)| Arc::ptr_eq(pool, &window.pool));
+        let outstanding = &self.endpoint.outstanding;
+        let place = outstanding.place(&self.endpoint.taken).filter(|(pool, _)| Arc::ptr_eq(pool, &window.pool));
         let Some(place) = place.map(|(_, place)| place) else {
             let copied = window.overwrite(at, &self[headers..]);
             return Some(Delivered { octets: copied, pages: 0, copied });
@@ -457,7 +457,7 @@ impl Received<'_> {
         let delivered = spaces.deliver(Process(0), at as u64, &sdu.part(headers, octets), real).ok();
         state.flush_received();
         // Frames that became the window's are no longer the posted memory's: its name is given up before anybody makes a slice of it.
-        self.endpoint.given.forget(&self.endpoint.taken);
+        self.endpoint.outstanding.forget(&self.endpoint.taken);
         self.endpoint.taken.head.buffer = Descriptor::INLINE;
         if let Some(hold) = state.holds.remove(&place) {
             state.spaces.unhold(hold);

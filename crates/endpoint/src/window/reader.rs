@@ -8,7 +8,7 @@
 
 use super::child::{self, Frames, MOVES, READY, Remote};
 use super::{PAGE, Window, load};
-use crate::bare::Bare;
+use crate::raw_stream::RawStream;
 use crate::seqpacket::{PacketError, Packets};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fd::{AsFd, OwnedFd};
@@ -76,9 +76,9 @@ struct Follower {
     frames: Frames,
     start: u64,
     octets: usize,
-    orders: Bare,
+    orders: RawStream,
     /// Says by its end that this has ended.
-    _reports: Bare,
+    _reports: RawStream,
     stop: OwnedFd,
 }
 

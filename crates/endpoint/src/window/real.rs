@@ -9,7 +9,7 @@ use super::{MAX_VIEWS, PAGE};
 use crate::shared::SharedMemory;
 use crate::uffd::WriteFaults;
 use remap::Frame;
-use remap::spaces::{Place, Process, Tables};
+use remap::spaces::{FramePlace, Process, Tables};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, MremapFlags, ProtFlags};
 use std::collections::BTreeMap;
@@ -262,15 +262,15 @@ impl Tables for Real {
         // Pages of a window go with the window.
     }
 
-    fn copy(&mut self, from: Place, to: Place, octets: usize) {
-        let at = |place: Place| place.frame.0 as usize * PAGE + place.offset;
+    fn copy(&mut self, from: FramePlace, to: FramePlace, octets: usize) {
+        let at = |place: FramePlace| place.frame.0 as usize * PAGE + place.offset;
         let (from, to) = (self.pool.octets(at(from), octets), self.pool.octets(at(to), octets));
         // SAFETY: inside the pool, and other octets: a frame is never copied to itself. Racing writes of others leave some mixture of
         // octets, all of which are valid.
         unsafe { from.as_ptr().copy_to(to.as_ptr().cast_mut(), octets) }
     }
 
-    fn store(&mut self, to: Place, octets: &[u8]) {
+    fn store(&mut self, to: FramePlace, octets: &[u8]) {
         self.pool.copy_in(to.frame.0 as usize * PAGE + to.offset, octets);
     }
 

@@ -5,7 +5,7 @@
 //! holds needs no buffer. Cells that belong to no PDU are counted where PDUs are, by the same reasons.
 
 use super::{Circuit, User};
-use crate::attached::{Attached, Buffer, Place};
+use crate::host_endpoint::{Buffer, HostEndpoint, SduPlace};
 use endpoint::layout::INLINE_OCTETS;
 use sar::SduMeta;
 use sar::aal34::{Event, MAX_SDU_OCTETS, Reassembler, ReassemblyConfig, Segmentation, Sender, Storage};
@@ -36,7 +36,7 @@ pub(crate) struct Aal34 {
 /// The parts as the reassembler writes them.
 struct Parts<'a> {
     parts: &'a mut [Part],
-    endpoint: &'a mut Attached,
+    endpoint: &'a mut HostEndpoint,
 }
 
 impl Storage for Parts<'_> {
@@ -74,7 +74,7 @@ impl Aal34 {
         Some(Box::new(Aal34 { sender, reassembler: idle(), parts }))
     }
 
-    fn give_back(part: Part, endpoint: &mut Attached) {
+    fn give_back(part: Part, endpoint: &mut HostEndpoint) {
         if let Part::Buffer(buffer) = part {
             endpoint.keep_buffer(buffer);
         }
@@ -121,7 +121,7 @@ impl Circuit {
     }
 
     /// Gives up the PDUs that are arriving.
-    pub(crate) fn close_aal34(&mut self, endpoint: Option<&mut Attached>) {
+    pub(crate) fn close_aal34(&mut self, endpoint: Option<&mut HostEndpoint>) {
         let Some(aal34) = &mut self.aal34 else { return };
         aal34.reassembler = idle();
         let parts = aal34.parts.iter_mut().map(std::mem::take);
@@ -137,7 +137,7 @@ impl Circuit {
     }
 
     /// Takes user cells of this circuit that came one after another.
-    pub(crate) fn receive_aal34(&mut self, user: User, endpoint: &mut Attached, mut cells: &[Cell], now: Time) {
+    pub(crate) fn receive_aal34(&mut self, user: User, endpoint: &mut HostEndpoint, mut cells: &[Cell], now: Time) {
         while !cells.is_empty() {
             let Some(aal34) = &mut self.aal34 else {
                 return self.received.drop_n(DropReason::WrongAal, cells.len() as u64);
@@ -168,10 +168,10 @@ impl Circuit {
                     let delivered = match &part {
                         Part::Nowhere => Err(DropReason::NoBuffer),
                         Part::Small(sdu) => {
-                            endpoint.deliver(user.channel, sdu_octets, meta, Place::Inline(&sdu[..sdu_octets]))
+                            endpoint.deliver(user.channel, sdu_octets, meta, SduPlace::Inline(&sdu[..sdu_octets]))
                         }
                         Part::Buffer(buffer) => {
-                            endpoint.deliver(user.channel, sdu_octets, meta, Place::Buffer(*buffer))
+                            endpoint.deliver(user.channel, sdu_octets, meta, SduPlace::Buffer(*buffer))
                         }
                     };
                     self.count(endpoint, delivered, sdu_octets);
@@ -181,7 +181,7 @@ impl Circuit {
     }
 
     /// Gives up the PDUs whose next cell is overdue.
-    pub(crate) fn handle_timeout_aal34(&mut self, mut endpoint: Option<&mut Attached>, now: Time) {
+    pub(crate) fn handle_timeout_aal34(&mut self, mut endpoint: Option<&mut HostEndpoint>, now: Time) {
         let Some(aal34) = &mut self.aal34 else { return };
         while let Some(Event::Failed { slot, reason, .. }) = aal34.reassembler.handle_timeout(now) {
             let part = slot.map(|slot| std::mem::take(&mut aal34.parts[slot])).unwrap_or_default();

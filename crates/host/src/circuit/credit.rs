@@ -1,9 +1,9 @@
 //! A circuit's credits at a host: what the next hop has granted, and the window that it grants itself. The two machines are
 //! [`switch::credit`]'s.
 
-use super::kept::{Kept, WINDOW};
+use super::receive_backlog::{ReceiveBacklog, WINDOW};
 use super::{Circuit, User};
-use crate::attached::Attached;
+use crate::host_endpoint::HostEndpoint;
 use endpoint::Aal;
 use net::NodeIo;
 use sar::aal0;
@@ -20,7 +20,7 @@ pub(crate) struct Credit {
     /// What came and has not been delivered: cells, ...
     pub(crate) held: VecDeque<Cell>,
     /// ... and parcels that came after them.
-    pub(crate) parcels: Kept,
+    pub(crate) parcels: ReceiveBacklog,
     pub(crate) limit_listed: bool,
     pub(crate) check_listed: bool,
     pub(crate) timer: bool,
@@ -33,7 +33,7 @@ impl Credit {
             sender,
             receiver,
             held: VecDeque::new(),
-            parcels: Kept::default(),
+            parcels: ReceiveBacklog::default(),
             limit_listed: false,
             check_listed: false,
             timer: false,
@@ -63,7 +63,7 @@ impl Credit {
         &mut self,
         circuit: &mut Circuit,
         user: User,
-        endpoint: &mut Attached,
+        endpoint: &mut HostEndpoint,
         io: &mut NodeIo<'_>,
         now: Time,
     ) -> usize {
@@ -143,7 +143,7 @@ impl Circuit {
     pub(crate) fn receive_what_fits(
         &mut self,
         user: User,
-        endpoint: &mut Attached,
+        endpoint: &mut HostEndpoint,
         cells: &[Cell],
         now: Time,
     ) -> usize {

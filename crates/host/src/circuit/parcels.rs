@@ -2,7 +2,7 @@
 
 use super::credit::Credit;
 use super::{Circuit, User};
-use crate::attached::{Attached, Buffer, Loan, Place};
+use crate::host_endpoint::{Buffer, HostEndpoint, Loan, SduPlace};
 use net::{Parcel, SduAt};
 use sar::SduMeta;
 use std::sync::atomic::AtomicU8;
@@ -22,7 +22,7 @@ fn ahead<'p>(parcel: &'p Parcel, sdus: &[SduAt], n: usize) -> &'p [AtomicU8] {
 
 impl Circuit {
     /// Delivers the SDUs of a parcel, or drops and counts them.
-    pub(crate) fn receive_parcel(&mut self, user: User, endpoint: &mut Attached, parcel: &Parcel) {
+    pub(crate) fn receive_parcel(&mut self, user: User, endpoint: &mut HostEndpoint, parcel: &Parcel) {
         let sdus = parcel.sdus();
         let mut loan = endpoint.begin_loan(user.channel, parcel);
         for (n, sdu) in sdus.iter().enumerate() {
@@ -37,7 +37,7 @@ impl Circuit {
     pub(crate) fn receive_what_fits_of_parcel(
         &mut self,
         user: User,
-        endpoint: &mut Attached,
+        endpoint: &mut HostEndpoint,
         parcel: &Parcel,
     ) -> usize {
         let sdus = parcel.sdus();
@@ -61,7 +61,7 @@ impl Circuit {
 
     /// Delivers an SDU where its sender has it. False if it is to be copied.
     #[inline]
-    fn lend_sdu(&mut self, user: User, endpoint: &mut Attached, loan: &mut Option<Loan<'_>>, sdu: &SduAt) -> bool {
+    fn lend_sdu(&mut self, user: User, endpoint: &mut HostEndpoint, loan: &mut Option<Loan<'_>>, sdu: &SduAt) -> bool {
         let Some(loan) = loan else { return false };
         let octets = usize::from(sdu.octets);
         if octets > self.config.max_sdu_octets {
@@ -78,7 +78,7 @@ impl Circuit {
     pub(crate) fn receive_with_credit(
         &mut self,
         user: User,
-        endpoint: &mut Attached,
+        endpoint: &mut HostEndpoint,
         credit: &mut Credit,
         mut parcel: Parcel,
         now: Time,
@@ -98,7 +98,14 @@ impl Circuit {
     }
 
     #[inline]
-    fn receive_sdu(&mut self, user: User, endpoint: &mut Attached, parcel: &Parcel, sdu: &SduAt, ahead: &[AtomicU8]) {
+    fn receive_sdu(
+        &mut self,
+        user: User,
+        endpoint: &mut HostEndpoint,
+        parcel: &Parcel,
+        sdu: &SduAt,
+        ahead: &[AtomicU8],
+    ) {
         // A buffer from before is still here if no PDU has come since.
         let Some(buffer) = self.buffer.take().or_else(|| endpoint.take_buffer()) else {
             return self.refuse(endpoint, DropReason::NoBuffer);
@@ -113,7 +120,7 @@ impl Circuit {
         let meta = SduMeta { uu: sdu.uu, ..SduMeta::default() };
         let delivered = match buffer {
             Buffer::Segment(index) => endpoint.deliver_buffer(user.channel, octets, meta, index),
-            buffer => endpoint.deliver(user.channel, octets, meta, Place::Buffer(buffer)),
+            buffer => endpoint.deliver(user.channel, octets, meta, SduPlace::Buffer(buffer)),
         };
         self.count(endpoint, delivered, octets);
     }

@@ -1,9 +1,9 @@
 //! Endpoints whose applications read SDUs where their senders have them: what these are done with is taken back.
 
 use super::Endpoints;
-use crate::attached::Remains;
 use crate::channels::EndpointId;
 use crate::events::machine::LINGER;
+use crate::host_endpoint::OrphanedRegions;
 use crate::lent::Lent;
 use std::collections::BTreeSet;
 use wire::Time;
@@ -21,7 +21,7 @@ pub(super) struct Borrowers {
     /// As [`Lent::ended`] when their lenders were looked at last.
     ended: u64,
     /// What is out no more.
-    remains: Remains,
+    orphaned: OrphanedRegions,
     /// When one of them was last given something, or gave something back.
     progress: Time,
 }
@@ -37,7 +37,7 @@ impl Borrowers {
 
     /// Whether nothing is out, and nothing that was has to be ended.
     pub(super) fn is_empty(&self) -> bool {
-        self.list.is_empty() && self.remains.is_empty()
+        self.list.is_empty() && self.orphaned.is_empty()
     }
 
     /// Whether applications give back what they have: they are looked at without being asked to ring.
@@ -58,8 +58,8 @@ impl Endpoints {
         if self.borrowers.is_empty() {
             return back;
         }
-        if !self.borrowers.remains.is_empty() {
-            self.borrowers.remains.end(ROUND_LOADS);
+        if !self.borrowers.orphaned.is_empty() {
+            self.borrowers.orphaned.end(ROUND_LOADS);
             back = true;
         }
         let mut list = std::mem::take(&mut self.borrowers.list);
@@ -79,14 +79,14 @@ impl Endpoints {
 
     /// Lenders may have ended: what of their memory is out is theirs again, and nobody keeps it. True if anything was out.
     pub(crate) fn forget_ended_loans(&mut self) -> bool {
-        let Endpoints { list, borrowers: Borrowers { able, ended, remains, .. }, .. } = self;
+        let Endpoints { list, borrowers: Borrowers { able, ended, orphaned, .. }, .. } = self;
         if able.is_empty() || std::mem::replace(ended, Lent::ended()) == *ended {
             return false;
         }
         let mut back = false;
         for id in &*able {
             if let Ok(at) = list.binary_search_by_key(id, |(i, _)| *i) {
-                back |= list[at].1.forget_ended_loans(remains);
+                back |= list[at].1.forget_ended_loans(orphaned);
             }
         }
         back
@@ -94,11 +94,11 @@ impl Endpoints {
 
     /// An endpoint's application reads nothing any more: all that it has borrowed goes back, a piece in a round.
     pub(crate) fn end_borrowing(&mut self, id: EndpointId) {
-        let Endpoints { list, borrowers: Borrowers { able, remains, .. }, .. } = self;
+        let Endpoints { list, borrowers: Borrowers { able, orphaned, .. }, .. } = self;
         if able.remove(&id)
             && let Ok(at) = list.binary_search_by_key(&id, |(i, _)| *i)
         {
-            list[at].1.end_borrowing(remains);
+            list[at].1.end_borrowing(orphaned);
         }
     }
 

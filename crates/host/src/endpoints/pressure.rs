@@ -1,10 +1,10 @@
 //! Applications that fall behind with what they are given: who sends to them makes way, for as long as it helps.
 
 use super::Endpoints;
-use crate::attached::{Behind, Fed, Looked};
 use crate::channels::EndpointId;
 use crate::events::ask_for_catching_up;
 use crate::events::machine::{LINGER, REST, STALL};
+use crate::host_endpoint::{Backlogged, PollState, ReceiveProgress};
 use std::collections::HashSet;
 use std::time::Duration;
 use wire::{CircuitId, Time};
@@ -54,9 +54,9 @@ impl Endpoints {
     /// How the applications of this host get on; of a rest's end it is told once.
     pub(crate) fn poll_pressure(&mut self, now: Time) -> Pressure {
         let rested = std::mem::take(&mut self.rested);
-        let changed = std::mem::take(&mut self.behind_changed);
+        let changed = std::mem::take(&mut self.backlogged_changed);
         let room = self.room.unwrap_or(u32::MAX);
-        let (pressed, stalled) = (!self.behind.is_empty(), now < self.stalled_until);
+        let (pressed, stalled) = (!self.backlogged.is_empty(), now < self.stalled_until);
         Pressure { pressed, stalled, changed, awaited: false, rested, room }
     }
 
@@ -73,23 +73,23 @@ impl Endpoints {
     /// Whether an application that is behind takes what it was given, or one gives back what it has borrowed: it is looked at
     /// without being asked to ring.
     pub(crate) fn gets_on(&self, now: Time) -> bool {
-        let taking = !self.behind.is_empty() && self.elsewhere.awaited && now.since(self.progress) < LINGER;
+        let taking = !self.backlogged.is_empty() && self.elsewhere.awaited && now.since(self.progress) < LINGER;
         taking || self.borrowers.gets_on(now)
     }
 
     /// Before a sleep: asks those that are behind to ring once they have caught up, where somebody waits for it: their ring
     /// interrupts them, and may give their processor to a third. False if none is asked.
-    pub(crate) fn ask_those_behind(&mut self) -> bool {
+    pub(crate) fn ask_backlogged(&mut self) -> bool {
         if !self.elsewhere.awaited {
             return false;
         }
-        for at in 0..self.behind.len() {
-            if let Some(endpoint) = self.find(self.behind[at]) {
+        for at in 0..self.backlogged.len() {
+            if let Some(endpoint) = self.find(self.backlogged[at]) {
                 ask_for_catching_up(&endpoint.segment, true);
                 endpoint.held_back = true;
             }
         }
-        !self.behind.is_empty()
+        !self.backlogged.is_empty()
     }
 
     /// How the applications of all hosts of this thread get on: they have one processor to wait for.
@@ -104,7 +104,7 @@ impl Endpoints {
     /// The circuits on which applications receive that are behind.
     pub(crate) fn behind_circuits(&self) -> impl Iterator<Item = CircuitId> {
         let place = |id: &EndpointId| self.list.binary_search_by_key(id, |(i, _)| *i).ok();
-        let channels = self.behind.iter().filter_map(place).flat_map(|at| self.list[at].1.channels.iter());
+        let channels = self.backlogged.iter().filter_map(place).flat_map(|at| self.list[at].1.channels.iter());
         channels.filter(|channel| channel.direction.receives()).map(|channel| channel.circuit)
     }
 
@@ -150,8 +150,8 @@ impl Endpoints {
     /// else has to make way.
     pub(crate) fn handle_delivered(&mut self, id: EndpointId, lossless: bool, now: Time) {
         let Some(endpoint) = self.find(id) else { return };
-        let (borrows, carried) = (endpoint.has_borrowed(), endpoint.take_carried(now));
-        self.carried.add(carried);
+        let (borrows, outcome) = (endpoint.has_borrowed(), endpoint.take_receive_outcome(now));
+        self.outcome.add(outcome);
         if borrows {
             self.borrowers.note(id, now);
         }
@@ -162,22 +162,26 @@ impl Endpoints {
             return;
         }
         let protected = endpoint.strategy.machine.is_protected();
-        if protected && !lossless && endpoint.behind.is_none() && now >= endpoint.slow_until && endpoint.falls_behind()
+        if protected
+            && !lossless
+            && endpoint.backlogged.is_none()
+            && now >= endpoint.slow_until
+            && endpoint.falls_behind()
         {
             let consumed = endpoint.consumed();
-            endpoint.behind = Some(Behind { consumed, rests: 0, seen: consumed });
-            if self.behind.is_empty() {
+            endpoint.backlogged = Some(Backlogged { consumed, rests: 0, seen: consumed });
+            if self.backlogged.is_empty() {
                 self.reviewed = now;
             }
-            self.behind.push(id);
+            self.backlogged.push(id);
             self.progress = now;
-            self.behind_changed = true;
+            self.backlogged_changed = true;
         }
         if protected {
             self.watch(id, now);
         }
         let Some(endpoint) = self.find(id) else { return };
-        let in_each_round = matches!(endpoint.look, Looked::Next | Looked::Always);
+        let in_each_round = matches!(endpoint.poll_state, PollState::Next | PollState::Always);
         let told_later = match endpoint.strategy.machine.tells_at_ticks() {
             true => endpoint.ticked.is_none_or(|ticked| now.since(ticked) >= WITH_ITS_TICK),
             false => in_each_round,
@@ -185,7 +189,7 @@ impl Endpoints {
         if told_later {
             return;
         }
-        if endpoint.strategy.machine.wakes_on_delivery() && matches!(endpoint.look, Looked::Armed) {
+        if endpoint.strategy.machine.wakes_on_delivery() && matches!(endpoint.poll_state, PollState::Armed) {
             self.activate(id);
         } else if self.news.last() != Some(&id) {
             self.news.push(id);
@@ -195,7 +199,7 @@ impl Endpoints {
     /// Its application has something to take: looks whether it does.
     fn watch(&mut self, id: EndpointId, now: Time) {
         let Some(endpoint) = self.find(id) else { return };
-        if endpoint.fed.is_some() {
+        if endpoint.receive_progress.is_some() {
             return;
         }
         let consumed = endpoint.consumed();
@@ -203,8 +207,8 @@ impl Endpoints {
             return;
         }
         endpoint.given_up = None;
-        endpoint.fed = Some(Fed { consumed, since: now });
-        self.fed.push_back(id);
+        endpoint.receive_progress = Some(ReceiveProgress { consumed, since: now });
+        self.receive_progress.push_back(id);
     }
 
     /// Looks how one of those gets on.
@@ -212,79 +216,79 @@ impl Endpoints {
         if now < self.next_review {
             return;
         }
-        let Some(id) = self.fed.pop_front() else { return };
+        let Some(id) = self.receive_progress.pop_front() else { return };
         self.next_review = now + REVIEW;
         let Some(endpoint) = self.find(id) else { return };
-        let Some(mut fed) = endpoint.fed.take() else { return };
+        let Some(mut receive_progress) = endpoint.receive_progress.take() else { return };
         if endpoint.has_taken_all() {
             return;
         }
         let consumed = endpoint.consumed();
-        if consumed != fed.consumed {
-            fed = Fed { consumed, since: now };
-        } else if now.since(fed.since) >= GIVE_UP {
+        if consumed != receive_progress.consumed {
+            receive_progress = ReceiveProgress { consumed, since: now };
+        } else if now.since(receive_progress.since) >= GIVE_UP {
             endpoint.given_up = Some(consumed);
             return;
-        } else if now.since(fed.since) >= STALL {
+        } else if now.since(receive_progress.since) >= STALL {
             self.stalled_until = now + REMEMBER;
         }
         if let Some(endpoint) = self.find(id) {
-            endpoint.fed = Some(fed);
-            self.fed.push_back(id);
+            endpoint.receive_progress = Some(receive_progress);
+            self.receive_progress.push_back(id);
         }
     }
 
     /// Others have rested for a while. Whoever has taken next to nothing meanwhile, time and again, waits for something else
     /// than the processor: for it they do not rest any more. Once is not enough: its processor may have been another's meanwhile.
     fn give_up_on_the_stuck(&mut self, now: Time) {
-        let mut behind = std::mem::take(&mut self.behind);
-        let before = behind.len();
-        behind.retain(|id| {
+        let mut backlogged = std::mem::take(&mut self.backlogged);
+        let before = backlogged.len();
+        backlogged.retain(|id| {
             let Some(endpoint) = self.find(*id) else { return false };
             let consumed = endpoint.consumed();
-            let Some(last) = endpoint.behind else { return false };
+            let Some(last) = endpoint.backlogged else { return false };
             let enough = (endpoint.geometry().receive_ring / TAKEN_IN_A_REST).max(1);
             let taken = consumed.wrapping_sub(last.consumed);
             let rests = if taken < enough { last.rests + 1 } else { 0 };
             let stuck = rests >= RESTS_IN_VAIN;
-            endpoint.behind = (!stuck).then_some(Behind { consumed, rests, ..last });
+            endpoint.backlogged = (!stuck).then_some(Backlogged { consumed, rests, ..last });
             if stuck {
                 endpoint.slow_until = now + SLOW;
                 ask_for_catching_up(&endpoint.segment, false);
             }
             !stuck
         });
-        self.behind_changed |= behind.len() != before;
-        self.behind = behind;
+        self.backlogged_changed |= backlogged.len() != before;
+        self.backlogged = backlogged;
     }
 
     /// Whether somebody has fallen behind or caught up since that was last told.
     pub(crate) fn has_behind_changed(&self) -> bool {
-        self.behind_changed
+        self.backlogged_changed
     }
 
     /// Forgets those that are behind no more.
     pub(crate) fn release_if_caught_up(&mut self, now: Time) {
-        if self.behind.is_empty() {
+        if self.backlogged.is_empty() {
             return;
         }
-        let mut behind = std::mem::take(&mut self.behind);
-        let before = behind.len();
+        let mut backlogged = std::mem::take(&mut self.backlogged);
+        let before = backlogged.len();
         let (mut least, mut got_on) = (None::<u32>, false);
-        behind.retain(|id| {
+        backlogged.retain(|id| {
             let Some(endpoint) = self.find(*id) else { return false };
             if endpoint.caught_up() {
-                endpoint.behind = None;
+                endpoint.backlogged = None;
                 ask_for_catching_up(&endpoint.segment, false);
             }
             let (room, consumed) = (endpoint.geometry().receive_ring / 4, endpoint.consumed());
-            let Some(state) = &mut endpoint.behind else { return false };
+            let Some(state) = &mut endpoint.backlogged else { return false };
             got_on |= std::mem::replace(&mut state.seen, consumed) != consumed;
             least = Some(least.map_or(room, |least| least.min(room)));
             true
         });
-        self.behind_changed |= behind.len() != before;
-        self.behind = behind;
+        self.backlogged_changed |= backlogged.len() != before;
+        self.backlogged = backlogged;
         self.room = least;
         if got_on {
             self.progress = now;

@@ -4,8 +4,8 @@
 //! board how their applications get on, each when that changes, and the engine's thread, which knows the circuits, writes there
 //! at which of their ends somebody is behind.
 
-use super::board::{Behind, Board, Pressed, merge, pressed_by};
-use super::part::{Names, Part};
+use super::pressure_board::{BackloggedCircuit, Pressed, PressureBoard, merge, pressed_by};
+use super::shard_loop::{Names, ShardLoop};
 use crate::endpoints::Pressure;
 use crate::interface::HostInterface;
 use net::topology::Fabric;
@@ -14,15 +14,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use wire::{CircuitId, Time};
 
-impl Part {
+impl ShardLoop {
     /// Before a round: who has caught up since the last one is behind no more, so that nobody's tick passes for it.
-    pub(super) fn look_at_those_behind(&mut self, shard: &mut Shard, names: Names<'_>, now: Time) {
+    pub(super) fn look_at_backlogged(&mut self, shard: &mut Shard, names: Names<'_>, now: Time) {
         if !self.pressure.is_some_and(|pressure| pressure.pressed) {
             return;
         }
         let mut changed = false;
         for id in &self.hosts {
-            changed |= shard.peek_node::<HostInterface>(*id).is_some_and(|host| host.look_at_those_behind(now));
+            changed |= shard.peek_node::<HostInterface>(*id).is_some_and(|host| host.look_at_backlogged(now));
         }
         if changed {
             self.share_pressure(shard, names, now);
@@ -45,7 +45,7 @@ impl Part {
             self.board = Some(board);
         } else {
             if changed && let Some((fabric, hosts)) = names {
-                let pressed = pressed_by(&self.behind(shard), fabric, hosts);
+                let pressed = pressed_by(&self.backlogged(shard), fabric, hosts);
                 self.press_senders(shard, pressed);
                 awaited = self.awaits(shard);
             }
@@ -69,7 +69,7 @@ impl Part {
     /// Tells the other shards how it is `here`, and hears how it is everywhere.
     fn exchange(
         &mut self,
-        board: &Arc<Board>,
+        board: &Arc<PressureBoard>,
         shard: &mut Shard,
         names: Names<'_>,
         mut here: Pressure,
@@ -78,15 +78,15 @@ impl Part {
         let rested = std::mem::take(&mut here.rested);
         here.awaited = self.awaits(shard);
         if rested || changed || here != self.seen.told {
-            let behind = changed.then(|| self.behind(shard));
+            let backlogged = changed.then(|| self.backlogged(shard));
             let mut notes = board.lock();
             let told = &mut notes.told[shard.number()];
             (self.seen.told, told.pressure) = (here, here);
             told.rests += u64::from(rested);
-            if let Some(behind) = behind
-                && told.behind != behind
+            if let Some(backlogged) = backlogged
+                && told.backlogged != backlogged
             {
-                told.behind = behind;
+                told.backlogged = backlogged;
                 notes.changes += 1;
             }
             drop(notes);
@@ -115,16 +115,23 @@ impl Part {
     }
 
     /// The engine's thread: at which circuits of which hosts who is behind slows down somebody.
-    fn resolve(&mut self, board: &Board, shard: &Shard, fabric: &Fabric<HostInterface>, hosts: &[NodeId], anew: bool) {
-        let (changes, behind) = {
+    fn resolve(
+        &mut self,
+        board: &PressureBoard,
+        shard: &Shard,
+        fabric: &Fabric<HostInterface>,
+        hosts: &[NodeId],
+        anew: bool,
+    ) {
+        let (changes, backlogged) = {
             let notes = board.lock();
             if notes.changes == self.seen.changes && !anew {
                 return;
             }
-            (notes.changes, notes.told.iter().flat_map(|told| told.behind.iter().cloned()).collect::<Vec<_>>())
+            (notes.changes, notes.told.iter().flat_map(|told| told.backlogged.iter().cloned()).collect::<Vec<_>>())
         };
         self.seen.changes = changes;
-        let pressed = pressed_by(&behind, fabric, hosts);
+        let pressed = pressed_by(&backlogged, fabric, hosts);
         let mut notes = board.lock();
         // Each shard applies those of its own hosts.
         notes.pressed.1.fill(pressed);
@@ -135,15 +142,15 @@ impl Part {
     }
 
     /// Circuits on which applications of this shard are behind.
-    fn behind(&self, shard: &mut Shard) -> Vec<Behind> {
-        let mut behind = Vec::new();
+    fn backlogged(&self, shard: &mut Shard) -> Vec<BackloggedCircuit> {
+        let mut backlogged = Vec::new();
         for id in &self.hosts {
             let circuits: Vec<CircuitId> =
                 shard.peek_node::<HostInterface>(*id).map(|host| host.behind_circuits().collect()).unwrap_or_default();
             let name = shard.node_name(*id).unwrap_or_default();
-            behind.extend(circuits.into_iter().map(|circuit| (*id, name.to_owned(), circuit)));
+            backlogged.extend(circuits.into_iter().map(|circuit| (*id, name.to_owned(), circuit)));
         }
-        behind
+        backlogged
     }
 
     /// Tells the hosts at which of their circuits' other ends applications are behind.

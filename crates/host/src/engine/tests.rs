@@ -1,8 +1,8 @@
 //! The engine over a network in virtual time, and as a thread.
 
 use super::*;
-use crate::attached::Attached;
 use crate::events::machine::LINGER;
+use crate::host_endpoint::HostEndpoint;
 use crate::{CircuitConfig, EventCounts};
 use endpoint::layout::{Descriptor, Geometry, Head};
 use endpoint::segment::Segment;
@@ -32,16 +32,16 @@ impl Pair {
     fn with(shards: usize, geometry: Geometry, events: Events) -> Self {
         let network = Network::sharded(shards, 64, 65_536);
         let epoch = Instant::now();
-        let board = (shards > 1).then(|| Arc::new(Board::new(network.bells().to_vec())));
-        let part = || {
+        let board = (shards > 1).then(|| Arc::new(PressureBoard::new(network.bells().to_vec())));
+        let shard_loop = || {
             let bells = Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC).unwrap());
-            Some(Box::new(Part::new(bells, board.clone(), None, epoch)))
+            Some(Box::new(ShardLoop::new(bells, board.clone(), None, epoch)))
         };
         let mut core = Core {
-            parts: (0..shards).map(|_| part()).collect(),
+            loops: (0..shards).map(|_| shard_loop()).collect(),
             network,
             fabric: Fabric::new(),
-            berths: Vec::new(),
+            handoffs: Vec::new(),
             hosts: Vec::new(),
             ended_lenders: 0,
             epoch,
@@ -54,7 +54,7 @@ impl Pair {
             let local = Local::new(&segment);
             let mut host = HostInterface::new(1);
             host.add_circuit(circuit, CircuitConfig::default());
-            let id = host.attach(Attached::new(segment, events, DataPath::Shared, None)).unwrap();
+            let id = host.attach(HostEndpoint::new(segment, events, DataPath::Shared, None)).unwrap();
             host.open(id, circuit, Aal::Aal5).unwrap();
             (core.network.add_node(name, Box::new(host)), local)
         });
@@ -76,26 +76,30 @@ impl Pair {
     fn pass(&mut self, time: Duration) {
         let end = self.now + time;
         while self.now < end {
-            let Core { network, fabric, parts, hosts, .. } = &mut self.core;
-            for (number, part) in parts.iter_mut().flatten().enumerate() {
+            let Core { network, fabric, loops, hosts, .. } = &mut self.core;
+            for (number, shard_loop) in loops.iter_mut().flatten().enumerate() {
                 let (shard, names) = (network.shard_mut(number).unwrap(), Some((&*fabric, &hosts[..])));
                 let names = names.filter(|_| number == 0);
-                part.look_at_those_behind(shard, names, self.now);
+                shard_loop.look_at_backlogged(shard, names, self.now);
                 shard.run(self.now);
-                part.share_pressure(shard, names, self.now);
+                shard_loop.share_pressure(shard, names, self.now);
             }
             self.now += Duration::from_micros(1);
         }
     }
 
     fn is_quiet(&mut self) -> bool {
-        let Core { network, parts, .. } = &mut self.core;
-        parts.iter_mut().flatten().enumerate().all(|(number, part)| part.is_quiet(network.shard_mut(number).unwrap()))
+        let Core { network, loops, .. } = &mut self.core;
+        loops
+            .iter_mut()
+            .flatten()
+            .enumerate()
+            .all(|(number, shard_loop)| shard_loop.is_quiet(network.shard_mut(number).unwrap()))
     }
 
     /// How the sender's shard was told that applications get on.
     fn pressure(&self) -> Option<crate::endpoints::Pressure> {
-        self.core.parts[0].as_ref().unwrap().pressure
+        self.core.loops[0].as_ref().unwrap().pressure
     }
 
     fn counts(&mut self, host: &str) -> EventCounts {
@@ -227,16 +231,16 @@ fn nobody_rests_for_ever_for_an_application_that_takes_nothing() {
 fn a_sender_is_told_once_who_is_behind_however_many_circuits_it_has() {
     let mut host = HostInterface::new(1);
     let segment = Arc::new(Segment::anonymous(GEOMETRY).unwrap());
-    let id = host.attach(Attached::new(segment, Events::default(), DataPath::Shared, None)).unwrap();
+    let id = host.attach(HostEndpoint::new(segment, Events::default(), DataPath::Shared, None)).unwrap();
     let circuits: Vec<CircuitId> = (32..1032).map(|vci| CircuitId::new(0, vci).unwrap()).collect();
     for circuit in &circuits {
         host.add_circuit(*circuit, CircuitConfig::default());
         host.open(id, *circuit, Aal::Aal5).unwrap();
     }
-    let behind = || circuits.iter().map(|circuit| circuit.key()).collect();
+    let backlogged = || circuits.iter().map(|circuit| circuit.key()).collect();
     let begun = processor_time();
     for _ in 0..10 {
-        assert!(host.set_pressed(behind()) && host.set_pressed(std::collections::HashSet::new()));
+        assert!(host.set_pressed(backlogged()) && host.set_pressed(std::collections::HashSet::new()));
     }
     let each = (processor_time() - begun) / 20;
     assert!(each < Duration::from_millis(2), "{each:?}");
@@ -251,7 +255,7 @@ fn at_rest_there_are_no_wake_ups() {
         let segment = Arc::new(Segment::anonymous(Geometry::default()).unwrap());
         clients.push(Local::new(&segment));
         host.add_circuit(CircuitId::new(0, 100).unwrap(), CircuitConfig::default());
-        let id = host.attach(Attached::new(segment, Events::default(), DataPath::Shared, None)).unwrap();
+        let id = host.attach(HostEndpoint::new(segment, Events::default(), DataPath::Shared, None)).unwrap();
         host.open(id, CircuitId::new(0, 100).unwrap(), Aal::Aal5).unwrap();
         network.add_node(name, Box::new(host))
     });

@@ -6,9 +6,9 @@
 //! in time is counted as `closed`; a PDU that is cut off is ended by a cell that its receiver understands.
 
 use super::HostInterface;
-use crate::attached::Unloading;
 use crate::channels::EndpointId;
 use crate::circuit::Leaver;
+use crate::host_endpoint::Unloading;
 use std::time::Duration;
 use wire::{CircuitId, DropReason, Time};
 
@@ -193,7 +193,7 @@ impl HostInterface {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Attached, CircuitConfig};
+    use crate::{CircuitConfig, HostEndpoint};
     use endpoint::layout::{Descriptor, Geometry, Head};
     use endpoint::ring::{Producer, Which};
     use endpoint::segment::Segment;
@@ -207,7 +207,7 @@ mod tests {
             let circuit = |n| CircuitId::new(0, 100 + n).unwrap();
             (0..circuits).for_each(|n| _ = host.add_circuit(circuit(n), CircuitConfig::default()));
             let segment = Arc::new(Segment::anonymous(Geometry::default()).unwrap());
-            let id = host.attach(Attached::new(segment, Events::Interrupt, DataPath::Shared, None)).unwrap();
+            let id = host.attach(HostEndpoint::new(segment, Events::Interrupt, DataPath::Shared, None)).unwrap();
             for n in 0..3 {
                 host.open(id, circuit(n), Aal::Aal5).unwrap();
             }
@@ -234,7 +234,7 @@ mod tests {
                 host.add_circuit(circuit(n), CircuitConfig::default());
                 let segment = Arc::new(Segment::anonymous(Geometry::default()).unwrap());
                 let mut ring = Producer::new(&segment, Which::Send);
-                let id = host.attach(Attached::new(segment, Events::Interrupt, DataPath::Shared, None)).unwrap();
+                let id = host.attach(HostEndpoint::new(segment, Events::Interrupt, DataPath::Shared, None)).unwrap();
                 let channel = host.open(id, circuit(n), Aal::Aal5).unwrap();
                 assert!(ring.push(Head { channel: channel.0, octets: 40, ..Head::of_buffer(Descriptor::INLINE) }));
                 assert!(host.depart(id) && host.departs(id));

@@ -1,10 +1,10 @@
 //! What a host says of its circuits and endpoints, and whether their counters agree.
 
 use super::HostInterface;
-use crate::attached::Attached;
 use crate::channels::EndpointId;
 use crate::circuit::{Circuit, CircuitCounts, CircuitStatus};
 use crate::events::EventCounts;
+use crate::host_endpoint::HostEndpoint;
 use std::collections::HashMap;
 use wire::{CircuitId, Counters};
 
@@ -102,7 +102,7 @@ impl HostInterface {
     }
 }
 
-fn endpoint_status((id, e): &(EndpointId, Attached)) -> EndpointStatus {
+fn endpoint_status((id, e): &(EndpointId, HostEndpoint)) -> EndpointStatus {
     EndpointStatus {
         id: *id,
         events: e.strategy.kind(),

@@ -69,7 +69,7 @@ impl HostInterface {
             Some(parcel) => Taken::Done(parcel),
             None => {
                 if first {
-                    self.keeping.begin(id.key(), by, now);
+                    self.backlogs.begin(id.key(), by, now);
                 }
                 Taken::Kept
             }

@@ -3,7 +3,7 @@
 use crate::channels::EndpointId;
 use crate::interface::HostInterface;
 use crate::lent::Lent;
-use crate::{Attached, CircuitConfig};
+use crate::{CircuitConfig, HostEndpoint};
 use endpoint::layout::{self, Descriptor, Head};
 use endpoint::segment::Segment;
 use endpoint::{Aal, DataPath, Direction, Events, Geometry, Local, OpenOptions};
@@ -63,7 +63,7 @@ impl World {
         let segment = Arc::new(Segment::anonymous(geometry).unwrap());
         let local = Local::new(&segment);
         let host = self.host(at);
-        let id = host.attach(Attached::new(segment, Events::Polling, DataPath::Shared, None)).unwrap();
+        let id = host.attach(HostEndpoint::new(segment, Events::Polling, DataPath::Shared, None)).unwrap();
         if lends {
             host.lend(id, Lent::of_nothing(geometry)).unwrap();
         }

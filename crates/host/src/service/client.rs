@@ -3,16 +3,16 @@
 mod ending;
 mod mapping;
 
-use super::aside::{Desk, Pending};
 use super::handler::{Handler, Reply, Takes};
-use crate::attached::{AttachError, Attached};
+use super::worker_pool::{Pending, WorkerPool};
 use crate::channels::EndpointId;
 use crate::direct::{Broker, Claim, DirectError, Offer};
-use crate::doors::{KEEP_BELL, Line, MAKE_PAGES, Packet, SEAL_MEMORY};
 use crate::engine::EngineHandle;
 use crate::events::Bell;
+use crate::host_endpoint::{AttachError, HostEndpoint};
 use crate::interface::OpenError;
 use crate::lent::Lent;
+use crate::proxy::{KEEP_BELL, MAKE_PAGES, Packet, ProxiedConnection, SEAL_MEMORY};
 use crate::quota::{Account, Exceeded, Kind, Ledger};
 use ending::Ending;
 use endpoint::control::{MAX_PACKET_OCTETS, Refusal, Request, Response};
@@ -77,16 +77,16 @@ fn not_direct(e: DirectError) -> Refused {
 }
 
 /// What the service works with, whoever asks.
-pub(super) struct Shop<'a> {
+pub(super) struct ServiceContext<'a> {
     pub(super) engine: &'a EngineHandle,
     pub(super) handler: &'a dyn Handler,
-    pub(super) desk: &'a Desk,
+    pub(super) workers: &'a WorkerPool,
     pub(super) broker: Broker,
     pub(super) ledger: Ledger,
 }
 
 pub(super) struct Client {
-    pub(super) line: Line,
+    pub(super) line: ProxiedConnection,
     pub(super) peer: Peer,
     pub(super) greeted: bool,
     /// It takes long answers as memory files.
@@ -137,13 +137,13 @@ impl Client {
     }
 
     /// Serves what waits, and begins nothing after `until`. False if the connection has ended.
-    pub(super) fn turn(&mut self, shop: &mut Shop<'_>, until: Instant) -> bool {
+    pub(super) fn turn(&mut self, context: &mut ServiceContext<'_>, until: Instant) -> bool {
         for served in 0..TURN {
             if served > 0 && Instant::now() >= until {
                 return true;
             }
             if self.is_ending() {
-                return self.end_until(shop, until);
+                return self.end_until(context, until);
             }
             if self.line.flush().is_err() {
                 return false;
@@ -165,7 +165,7 @@ impl Client {
                     self.mapping = Some(mapping);
                     return true;
                 }
-                let served = self.go_on(mapping, shop);
+                let served = self.go_on(mapping, context);
                 if self.answer_refusal(served).is_err() {
                     return false;
                 }
@@ -176,7 +176,7 @@ impl Client {
                 Ok(Some(packet)) => packet,
                 Err(_) => return false,
             };
-            if self.reply(shop, true).is_err() {
+            if self.reply(context, true).is_err() {
                 return false;
             }
             let request = match serde_json::from_slice::<Request>(&packet.octets) {
@@ -188,7 +188,7 @@ impl Client {
                 }
             };
             let _kept = packet.keep();
-            let served = self.serve(request, packet, shop);
+            let served = self.serve(request, packet, context);
             if self.answer_refusal(served).is_err() {
                 return false;
             }
@@ -201,18 +201,18 @@ impl Client {
 
     /// Looks again at what it may do. A circuit that it may not have open any more is closed in a turn of its own; false if
     /// the connection ends.
-    pub(super) fn review(&mut self, shop: &mut Shop<'_>) -> bool {
+    pub(super) fn review(&mut self, context: &mut ServiceContext<'_>) -> bool {
         if !self.greeted {
             return true;
         }
-        let handler = shop.handler;
+        let handler = context.handler;
         let at_host = self.endpoint.as_ref().is_none_or(|(host, ..)| handler.may_attach(self.peer, host).is_ok());
         if handler.admit(self.peer).is_err() || !at_host {
             return false;
         }
         self.account.set_limits(handler.limits(self.peer));
         if self.session.1 {
-            handler.review_session(self.peer, self.session.0, &shop.ledger.of(self.peer.uid));
+            handler.review_session(self.peer, self.session.0, &context.ledger.of(self.peer.uid));
         }
         let peer = self.peer;
         let may_stay = |open: &OpenCircuit| handler.may_open(peer, &open.host, open.circuit).is_ok();
@@ -225,14 +225,14 @@ impl Client {
     }
 
     /// There is news for sessions. False if the connection ends.
-    pub(super) fn hears(&mut self, shop: &Shop<'_>) -> bool {
-        self.reply(shop, false).is_ok() && !(self.session.1 && shop.handler.is_over(self.session.0))
+    pub(super) fn hears(&mut self, context: &ServiceContext<'_>) -> bool {
+        self.reply(context, false).is_ok() && !(self.session.1 && context.handler.is_over(self.session.0))
     }
 
     /// Gives a session that waits its answer, if there is one; `ends`: in any case.
-    fn reply(&mut self, shop: &Shop<'_>, ends: bool) -> Result<(), PacketError> {
+    fn reply(&mut self, context: &ServiceContext<'_>, ends: bool) -> Result<(), PacketError> {
         if self.waits
-            && let Some(reply) = shop.handler.poll_reply(self.session.0, ends)
+            && let Some(reply) = context.handler.poll_reply(self.session.0, ends)
         {
             self.waits = false;
             match reply {
@@ -254,9 +254,9 @@ impl Client {
         }
     }
 
-    fn serve(&mut self, request: Request, packet: Packet, shop: &mut Shop<'_>) -> Result<(), Refused> {
+    fn serve(&mut self, request: Request, packet: Packet, context: &mut ServiceContext<'_>) -> Result<(), Refused> {
         let Packet { fds, refused_fd, is_whole, .. } = packet;
-        let Shop { engine, handler, desk, broker, ledger } = shop;
+        let ServiceContext { engine, handler, workers, broker, ledger } = context;
         let too_many = |e: Exceeded| Refused::new(Refusal::Limit, e);
         let not_allowed = |reason: String| Refused::new(Refusal::NotAllowed, reason);
         let Some(request) = self.map_first(request, ledger)? else { return Ok(()) };
@@ -319,10 +319,10 @@ impl Client {
                     let taken = self.account.take(ledger, kind, amount);
                     taken.inspect_err(|_| self.account.close(ledger, None)).map_err(too_many)?;
                 }
-                let (created, passed, porters) = self
+                let (created, passed, for_proxy) = self
                     .make_endpoint(host, geometry, events, path, engine)
                     .inspect_err(|_| self.account.close(ledger, None))?;
-                return self.line.send(&created, passed, porters).map_err(Into::into);
+                return self.line.send(&created, passed, for_proxy).map_err(Into::into);
             }
             Request::Open { vpi_vci, options } => {
                 let (host, node, id) = self.endpoint.clone().ok_or("create the endpoint first")?;
@@ -369,8 +369,8 @@ impl Client {
                     self.account.give_back(ledger, Kind::Octets, old.0.len() as u64);
                     crate::reaper::dispose(old);
                 }
-                let porters = SEAL_MEMORY | MAKE_PAGES;
-                return self.line.send(&Response::Memory, vec![passed], porters).map_err(Into::into);
+                let for_proxy = SEAL_MEMORY | MAKE_PAGES;
+                return self.line.send(&Response::Memory, vec![passed], for_proxy).map_err(Into::into);
             }
             Request::Lend => {
                 let (_, node, id) = self.endpoint.clone().ok_or("create the endpoint first")?;
@@ -452,8 +452,8 @@ impl Client {
                         let text = handler.manage(self.peer, request, fds)?;
                         return self.answer_text(&text);
                     }
-                    Takes::Long => self.pending = Some(desk.queue(self.peer, request, fds)?),
-                    Takes::AsLongAsOthersLike => self.pending = Some(desk.begin(self.peer, request, fds)?),
+                    Takes::Long => self.pending = Some(workers.queue(self.peer, request, fds)?),
+                    Takes::AsLongAsOthersLike => self.pending = Some(workers.begin(self.peer, request, fds)?),
                 }
                 return Ok(());
             }
@@ -468,7 +468,7 @@ impl Client {
         bandwidth.inspect_err(|_| self.account.give_back(ledger, Kind::Channels, 1))
     }
 
-    /// Gives the answer, the descriptors that go with it, and what the connection's porter is to do with them.
+    /// Gives the answer, the descriptors that go with it, and what the connection's proxy is to do with them.
     fn make_endpoint(
         &mut self,
         host: String,
@@ -480,16 +480,16 @@ impl Client {
         let (segment, memory) = Segment::create(geometry)?;
         let (doorbell, wake_host) = engine.doorbell(&host)?;
         let segment = Arc::new(segment);
-        let mut porters = MAKE_PAGES | if self.remaps { 0 } else { SEAL_MEMORY };
+        let mut for_proxy = MAKE_PAGES | if self.remaps { 0 } else { SEAL_MEMORY };
         self.segment = Some((segment.clone(), memory.try_clone().map_err(|e| e.to_string())?));
         let mut passed = vec![memory, wake_host];
         let (own_bell, (board, slot)) = (self.line.bell(), self.line.new_bell());
         if own_bell.is_none() {
-            // One end is the client's, the other its porter's, which rings it.
+            // One end is the client's, the other its user proxy's, which rings it.
             passed.extend(<[OwnedFd; 2]>::from(endpoint::direct::bells()?));
-            porters |= KEEP_BELL;
+            for_proxy |= KEEP_BELL;
         }
-        let bell = Bell::of_porter(board, slot);
+        let bell = Bell::of_user_proxy(board, slot);
         let name = host.clone();
         let made = engine.with(move |core| {
             let found = core.host(&name).map(|(node, _)| node);
@@ -498,7 +498,7 @@ impl Client {
             let Some((node, host)) = node.and_then(|_| core.host(&name)) else {
                 return Err(Refused::new(Refusal::NoHost, no_host(&name)));
             };
-            let endpoint = Attached::new(segment, events, path, Some(bell));
+            let endpoint = HostEndpoint::new(segment, events, path, Some(bell));
             let id = host.attach_asleep(endpoint).map_err(|e| match e {
                 AttachError::Full(_) => Refused::new(Refusal::Limit, e),
                 AttachError::Segment(_) => e.into(),
@@ -508,7 +508,7 @@ impl Client {
         });
         let (node, id) = made??;
         self.endpoint = Some((host, node, id));
-        Ok((Response::Created { endpoint: id.0 }, passed, porters))
+        Ok((Response::Created { endpoint: id.0 }, passed, for_proxy))
     }
 
     /// Answers a management request: a long text as a memory file, if the client takes one.

@@ -1,11 +1,11 @@
 //! A service's socket before there is anybody to serve it.
 
-use super::aside::Desk;
+use super::worker_pool::WorkerPool;
 use super::{Handler, Reviewer, Service, StartError, serve};
-use crate::doors::Doors;
 use crate::engine::EngineHandle;
-use endpoint::place::{Place, PlaceError};
+use crate::proxy::Connections;
 use endpoint::seqpacket::Packets;
+use endpoint::socket_path::{SocketPath, SocketPathError};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 use rustix::net::SocketType;
@@ -13,18 +13,18 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The doors of a service that was killed are processes of their own, which end a moment after it.
-const DOORS_END: Duration = Duration::from_secs(1);
+/// The proxy processes of a service that was killed are processes of their own, which end a moment after it.
+const PROXY_END: Duration = Duration::from_secs(1);
 
 /// A socket that listens, whose connections wait until somebody serves them ([`Opened::serve`]).
 ///
-/// The doors are processes that share this one's memory as it was: every page of it that is written to later is copied by whoever
+/// These are processes that share this one's memory as it was: every page of it that is written to later is copied by whoever
 /// writes, in the engine's rounds too. So they are opened while there is little memory: before a network has circuits.
 #[derive(Debug)]
 pub struct Opened {
     /// A service that has begun removes its socket itself.
-    place: Option<Place>,
-    doors: Option<Doors>,
+    place: Option<SocketPath>,
+    connections: Option<Connections>,
 }
 
 impl Opened {
@@ -35,19 +35,19 @@ impl Opened {
     pub fn at(path: &Path) -> Result<Self, StartError> {
         let system = |source| StartError::System { path: path.to_path_buf(), source };
         let begun = Instant::now();
-        let mut place = Place::new(path);
+        let mut place = SocketPath::new(path);
         while let Err(taken) = place.clear(SocketType::SEQPACKET) {
             match taken {
-                PlaceError::InUse(_) if begun.elapsed() < DOORS_END => std::thread::sleep(DOORS_END / 50),
-                PlaceError::InUse(path) => return Err(StartError::Running(path)),
+                SocketPathError::InUse(_) if begun.elapsed() < PROXY_END => std::thread::sleep(PROXY_END / 50),
+                SocketPathError::InUse(path) => return Err(StartError::Running(path)),
                 other => return Err(StartError::Place(other)),
             }
         }
         crate::sys::raise_descriptors();
         let listener = Packets::listen(path).map_err(system)?;
         place.handle_made();
-        let mut opened = Opened { place: Some(place), doors: None };
-        opened.doors = Some(Doors::open(listener).map_err(system)?);
+        let mut opened = Opened { place: Some(place), connections: None };
+        opened.connections = Some(Connections::open(listener).map_err(system)?);
         Ok(opened)
     }
 
@@ -68,13 +68,13 @@ impl Opened {
         let again = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(system)?;
         let reviewer = Reviewer(Arc::new(again));
         let (again, engine) = (reviewer.0.clone(), engine.named("service"));
-        let doors = self.doors.take().ok_or_else(|| system(Errno::BADF))?;
-        let desk = Desk::new(handler.clone()).map_err(system)?;
+        let connections = self.connections.take().ok_or_else(|| system(Errno::BADF))?;
+        let workers = WorkerPool::new(handler.clone()).map_err(system)?;
         let thread = std::thread::Builder::new()
             .name("service".into())
             .spawn(move || {
                 crate::panics::essential("service", || {
-                    serve(doors, [&thread_stop, &again], &engine, (&*handler, &desk), max_connections)
+                    serve(connections, [&thread_stop, &again], &engine, (&*handler, &workers), max_connections)
                 });
             })
             .map_err(|_| system(Errno::AGAIN))?;

@@ -3,7 +3,7 @@
 use endpoint::layout::{Descriptor, Geometry, Head};
 use endpoint::segment::Segment;
 use endpoint::{Aal, DataPath, Events, Local};
-use host::{Attached, CircuitConfig, HostInterface};
+use host::{CircuitConfig, HostEndpoint, HostInterface};
 use net::{End, FramePool, LinkConfig, LinkId, Network, NodeId};
 use sar::{SduMeta, Segmentation};
 use std::sync::Arc;
@@ -42,7 +42,7 @@ impl Border {
         }
         let mut host = HostInterface::new(4);
         host.add_circuit(circuit(), CircuitConfig::default());
-        let id = host.attach(Attached::new(segment, Events::Polling, path, None)).unwrap();
+        let id = host.attach(HostEndpoint::new(segment, Events::Polling, path, None)).unwrap();
         host.open(id, circuit(), aal).unwrap();
         let node = network.add_node("beta", Box::new(host));
         let links =

@@ -4,7 +4,7 @@
 use endpoint::layout::Head;
 use endpoint::segment::Segment;
 use endpoint::{Aal, ChannelId, DataPath, Events, Geometry, Local};
-use host::{Attached, CircuitConfig, EndpointId, HostInterface};
+use host::{CircuitConfig, EndpointId, HostEndpoint, HostInterface};
 use net::{Carries, End, FramePool, LinkConfig, LinkId, Network, NodeId};
 use sar::{SduMeta, Segmentation};
 use std::sync::Arc;
@@ -54,7 +54,7 @@ impl Stage {
         let segment = Arc::new(Segment::anonymous(GEOMETRY).unwrap());
         let mut client = Local::new(&segment);
         assert!((0..16).all(|buffer| client.free.push(Head::of_buffer(buffer))));
-        let id = self.host().attach(Attached::new(segment, Events::Polling, DataPath::Shared, None)).unwrap();
+        let id = self.host().attach(HostEndpoint::new(segment, Events::Polling, DataPath::Shared, None)).unwrap();
         let channel = self.host().open(id, circuit(), Aal::Aal5).unwrap();
         (client, id, channel)
     }

@@ -3,7 +3,7 @@
 use endpoint::layout::Head;
 use endpoint::segment::Segment;
 use endpoint::{Aal, ChannelId, DataPath, Events, Geometry, Local};
-use host::{Attached, CircuitConfig, HostInterface};
+use host::{CircuitConfig, HostEndpoint, HostInterface};
 use net::{Carries, End, FramePool, LinkConfig, LinkId, Network};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -48,7 +48,7 @@ impl Stage {
     fn endpoint(&mut self, aal: Aal) -> (Local, ChannelId, host::EndpointId) {
         let segment = Arc::new(Segment::anonymous(GEOMETRY).unwrap());
         let client = Local::new(&segment);
-        let attached = Attached::new(segment, Events::Polling, DataPath::Shared, None);
+        let attached = HostEndpoint::new(segment, Events::Polling, DataPath::Shared, None);
         let id = self.host().attach(attached).unwrap();
         let channel = self.host().open(id, circuit(), aal).unwrap();
         (client, channel, id)
@@ -213,7 +213,7 @@ fn a_neighbour_that_talks_nonsense_about_credits_harms_the_circuits_of_its_link_
         stage.host().add_circuit(innocent, CircuitConfig { port: 1, contract, ..CircuitConfig::default() });
         let segment = Arc::new(Segment::anonymous(GEOMETRY).unwrap());
         let mut other = Local::new(&segment);
-        let id = stage.host().attach(Attached::new(segment, Events::Polling, DataPath::Shared, None)).unwrap();
+        let id = stage.host().attach(HostEndpoint::new(segment, Events::Polling, DataPath::Shared, None)).unwrap();
         let to_other = stage.host().open(id, innocent, Aal::Aal5).unwrap();
         stage.run();
         let mine = stage.start.expect("the host asks").incarnation;

@@ -4,7 +4,7 @@ use endpoint::layout::{Descriptor, Head};
 use endpoint::segment::Segment;
 use endpoint::{Aal, DataPath, Events, Geometry, Local};
 use host::path::Crossings;
-use host::{Attached, CircuitConfig, HostInterface};
+use host::{CircuitConfig, HostEndpoint, HostInterface};
 use net::{Carries, End, FramePool, LinkConfig, Network};
 use std::sync::Arc;
 use wire::{CircuitId, Time};
@@ -30,7 +30,7 @@ fn exchange(path: DataPath, carries: Carries) -> [Crossings; 2] {
         let mut local = Local::new(&segment);
         assert!((0..64).all(|buffer| local.free.push(Head::of_buffer(buffer))));
         let host = network.node_mut::<HostInterface>(node).unwrap();
-        let id = host.attach(Attached::new(segment, Events::Polling, path, None)).unwrap();
+        let id = host.attach(HostEndpoint::new(segment, Events::Polling, path, None)).unwrap();
         (local, host.open(id, circuit, Aal::Aal5).unwrap().0)
     });
     let sdu: Vec<u8> = (0..OCTETS).map(|i| (i * 31 + i / 251) as u8).collect();

@@ -3,7 +3,7 @@
 use endpoint::layout::Head;
 use endpoint::segment::Segment;
 use endpoint::{Aal, ChannelId, DataPath, Direction, Events, Geometry, Local, OpenOptions};
-use host::{Attached, CircuitConfig, EndpointId, HostInterface};
+use host::{CircuitConfig, EndpointId, HostEndpoint, HostInterface};
 use net::topology::{CircuitOptions, CircuitTable, OamOptions};
 use net::{End, FramePool, LinkConfig, LinkId, Network, NodeId};
 use std::sync::Arc;
@@ -67,7 +67,7 @@ impl Stage {
         let mut local = Local::new(&segment);
         (0..GEOMETRY.buffers).for_each(|buffer| assert!(local.free.push(Head::of_buffer(buffer))));
         let host = self.host(at);
-        let id = host.attach(Attached::new(segment, Events::Polling, DataPath::Shared, None)).unwrap();
+        let id = host.attach(HostEndpoint::new(segment, Events::Polling, DataPath::Shared, None)).unwrap();
         let channel = host.open(id, CircuitId::new(0, vci).unwrap(), Aal::Aal5).unwrap();
         Application { id, channel, local }
     }
@@ -316,7 +316,7 @@ fn what_waits_for_its_pacer_leaves_as_another_contract_says() {
     push_cells(&mut application, 3);
     stage.pass(2 * STEP, true);
     assert_eq!(stage.sent(100), (1, 0));
-    let (aal, oam) = (net::Aal::Aal5, OamOptions::default());
+    let (aal, oam) = (net::FrameAal::Aal5, OamOptions::default());
     let faster = CircuitOptions { contract: paced(), aal, sends: true, receives: true, oam };
     stage.host(0).change_circuit(0, CircuitId::new(0, 100).unwrap(), &faster).unwrap();
     stage.pass(3 * STEP, true);
@@ -333,7 +333,7 @@ fn a_round_drops_no_more_than_a_piece_of_what_waits_for_circuits_that_are_remove
         stage.add(circuit.vci.get(), paced());
         let segment = Arc::new(Segment::anonymous(Geometry { send_ring, ..GEOMETRY }).unwrap());
         let mut local = Local::new(&segment);
-        let id = stage.host(0).attach(Attached::new(segment, Events::Polling, DataPath::Shared, None)).unwrap();
+        let id = stage.host(0).attach(HostEndpoint::new(segment, Events::Polling, DataPath::Shared, None)).unwrap();
         let channel = stage.host(0).open(id, circuit, Aal::Aal5).unwrap();
         while local.send.push(Head { channel: channel.0, octets: OCTETS, ..Head::of_buffer(0) }) {}
         locals.push(local);

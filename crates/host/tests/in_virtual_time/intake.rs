@@ -6,7 +6,7 @@
 use endpoint::layout::{Descriptor, Head};
 use endpoint::segment::Segment;
 use endpoint::{Aal, DataPath, Events, Geometry, Local};
-use host::{Attached, CircuitConfig, EndpointId, HostInterface};
+use host::{CircuitConfig, EndpointId, HostEndpoint, HostInterface};
 use net::{Carries, End, FramePool, LinkConfig, LinkId, Network, NodeId};
 use proptest::prelude::*;
 use rand::rngs::StdRng;
@@ -101,7 +101,7 @@ impl Bench {
             let segment = Arc::new(Segment::anonymous(GEOMETRY).unwrap());
             let mut local = Local::new(&segment);
             (0..GEOMETRY.buffers).for_each(|buffer| _ = local.free.push(Head::of_buffer(buffer)));
-            let id = host.attach(Attached::new(segment, Events::Polling, DataPath::Shared, None)).unwrap();
+            let id = host.attach(HostEndpoint::new(segment, Events::Polling, DataPath::Shared, None)).unwrap();
             host.open(id, circuit.id, aal).unwrap();
             if circuit.management {
                 host.open(id, circuit.id, Aal::Oam).unwrap();
@@ -143,7 +143,7 @@ impl Bench {
         }
     }
 
-    fn put_frame(&mut self, id: CircuitId, aal: net::Aal, octets: &[u8]) {
+    fn put_frame(&mut self, id: CircuitId, aal: net::FrameAal, octets: &[u8]) {
         let put = self.network.external(self.links[2], self.now, |io| {
             let frame = io.pool_mut().copy_in(id, aal, SduMeta::default(), octets).unwrap();
             io.put_frame(0, frame).is_ok()
@@ -352,15 +352,15 @@ impl Bench {
             }
             let fate = if short { Fate::Stray(DropReason::Malformed) } else { fate(2, &cell, known) };
             expected.note(2, fate, known);
-            return self.put_frame(id, net::Aal::Aal0, &message);
+            return self.put_frame(id, net::FrameAal::Aal0, &message);
         }
-        let aal = [net::Aal::Aal5, net::Aal::Aal34][random.random_range(0..2)];
+        let aal = [net::FrameAal::Aal5, net::FrameAal::Aal34][random.random_range(0..2)];
         let octets = if random.random_bool(0.1) { 0 } else { random.random_range(1..2 * MAX_SDU_OCTETS) };
         let reason = match known.iter().find(|known| known.id == id) {
             None => Err(DropReason::UnknownCircuit),
             Some(known) if known.id.vpi.get() != 2 => Err(DropReason::WrongPort),
             Some(Known { aal: None, .. }) => Err(DropReason::NotOpen),
-            Some(known) if known.aal != Some(if aal == net::Aal::Aal5 { Aal::Aal5 } else { Aal::Aal34 }) => {
+            Some(known) if known.aal != Some(if aal == net::FrameAal::Aal5 { Aal::Aal5 } else { Aal::Aal34 }) => {
                 Err(DropReason::WrongAal)
             }
             _ if octets == 0 => Err(DropReason::Malformed),

@@ -12,4 +12,4 @@ mod oam_forged;
 mod oam_paths;
 mod order;
 mod ticks;
-mod turns;
+mod transmit_scheduler;

@@ -3,7 +3,7 @@
 use endpoint::layout::Head;
 use endpoint::segment::Segment;
 use endpoint::{Aal, DataPath, Events, Geometry, Local};
-use host::{Attached, EndpointId, HostInterface, OamStatus};
+use host::{EndpointId, HostEndpoint, HostInterface, OamStatus};
 use net::topology::{CircuitOptions, CircuitTable, OamOptions};
 use net::{End, FramePool, LinkConfig, LinkId, Network, Node, NodeId, NodeIo};
 use rand::rngs::StdRng;
@@ -11,7 +11,7 @@ use rand::{Rng, SeedableRng};
 use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
-use switch::oam::{AlarmKind, Outcome, Request};
+use switch::oam::{AlarmKind, Request, RequestOutcome};
 use traffic::Contract;
 use wire::oam::{BlockCode, Defect, DefectType, Flow, Function, Location};
 use wire::{Cell, CellHeader, CellRate, CircuitId, Time};
@@ -71,7 +71,7 @@ impl Bench {
         let rate = LinkConfig { rate: Some(CellRate::OC3C), ..LinkConfig::default() };
         let links =
             [0, 1].map(|n| network.connect(End::Port(hosts[n], 0), End::Port(line, n as u16), rate.clone()).unwrap());
-        let options = CircuitOptions { aal: net::Aal::Aal5, contract, sends: true, receives: true, oam };
+        let options = CircuitOptions { aal: net::FrameAal::Aal5, contract, sends: true, receives: true, oam };
         for host in hosts {
             let host = network.node_mut::<HostInterface>(host).unwrap();
             (0..circuits).for_each(|n| CircuitTable::add_circuit(host, 0, id(n), &options).unwrap());
@@ -123,7 +123,7 @@ impl Application {
         let local = Local::new(&segment);
         let host = bench.host(host);
         let endpoint: EndpointId =
-            host.attach(Attached::new(segment, Events::Polling, DataPath::Shared, None)).unwrap();
+            host.attach(HostEndpoint::new(segment, Events::Polling, DataPath::Shared, None)).unwrap();
         let channel = host.open(endpoint, id(circuit), aal).unwrap().0;
         Application { local, channel, next: 0 }
     }
@@ -221,7 +221,7 @@ fn an_end_asks_the_other_to_begin_and_to_end_and_one_that_nobody_answers_gives_u
         bench.pass(seconds(1.0));
         assert_eq!(
             bench.oam(0, 0).request,
-            (request.activate).then_some((request, Outcome::Confirmed)).or(bench.oam(0, 0).request)
+            (request.activate).then_some((request, RequestOutcome::Confirmed)).or(bench.oam(0, 0).request)
         );
         assert_eq!([bench.oam(0, 0).continuity, bench.oam(1, 0).continuity], [[begun; 2]; 2]);
     }
@@ -234,9 +234,9 @@ fn an_end_asks_the_other_to_begin_and_to_end_and_one_that_nobody_answers_gives_u
     bench.harm(|_| Vec::new());
     bench.host(0).request_oam(id(0), Request::continuity(true)).unwrap();
     bench.pass(seconds(14.0));
-    assert_eq!(bench.oam(0, 0).request.unwrap().1, Outcome::Asking);
+    assert_eq!(bench.oam(0, 0).request.unwrap().1, RequestOutcome::Asking);
     bench.pass(seconds(2.0));
-    assert_eq!(bench.oam(0, 0).request.unwrap().1, Outcome::TimedOut);
+    assert_eq!(bench.oam(0, 0).request.unwrap().1, RequestOutcome::TimedOut);
 }
 
 /// What the line does to the user cells of one block.
@@ -369,7 +369,7 @@ fn a_burst_of_alarms_and_the_end_of_them_all_at_once_are_spread_over_rounds() {
     let config = LinkConfig { queue_cells: 4096, ..LinkConfig::default() };
     let link = network.connect(End::Port(node, 0), End::External, config).unwrap();
     let (contract, oam) = (Contract::default(), OamOptions::default());
-    let options = CircuitOptions { aal: net::Aal::Aal5, contract, sends: true, receives: true, oam };
+    let options = CircuitOptions { aal: net::FrameAal::Aal5, contract, sends: true, receives: true, oam };
     let host = network.node_mut::<HostInterface>(node).unwrap();
     (0..CIRCUITS).for_each(|n| CircuitTable::add_circuit(host, 0, id(n), &options).unwrap());
     let defect = Defect { kind: DefectType(7), location: Location::named("elsewhere").unwrap() };

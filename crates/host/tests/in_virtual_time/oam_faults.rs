@@ -3,7 +3,7 @@
 use endpoint::layout::Head;
 use endpoint::segment::Segment;
 use endpoint::{Aal, DataPath, Events, Geometry, Local};
-use host::{Attached, HostInterface};
+use host::{HostEndpoint, HostInterface};
 use net::topology::{CircuitOptions, CircuitTable, OamOptions};
 use net::{End, FaultConfig, FramePool, LinkConfig, Network, Node, NodeIo};
 use std::any::Any;
@@ -146,7 +146,7 @@ fn run(faults: FaultConfig) -> (Truth, Truth) {
     network.connect(End::Port(behind, 1), End::Port(beta, 0), clean()).unwrap();
     let oam = OamOptions { continuity: false, monitoring: Some(128) };
     let contract = traffic::Contract::default();
-    let options = CircuitOptions { aal: net::Aal::Aal5, contract, sends: true, receives: true, oam };
+    let options = CircuitOptions { aal: net::FrameAal::Aal5, contract, sends: true, receives: true, oam };
     for host in [alpha, beta] {
         let host = network.node_mut::<HostInterface>(host).unwrap();
         CircuitTable::add_circuit(host, 0, CIRCUIT, &options).unwrap();
@@ -154,7 +154,7 @@ fn run(faults: FaultConfig) -> (Truth, Truth) {
     let segment = Arc::new(Segment::anonymous(GEOMETRY).unwrap());
     let mut local = Local::new(&segment);
     let host = network.node_mut::<HostInterface>(alpha).unwrap();
-    let endpoint = host.attach(Attached::new(segment, Events::Polling, DataPath::Shared, None)).unwrap();
+    let endpoint = host.attach(HostEndpoint::new(segment, Events::Polling, DataPath::Shared, None)).unwrap();
     let channel = host.open(endpoint, CIRCUIT, Aal::Aal5).unwrap().0;
     let (mut now, mut number) = (Time::ZERO, 0u64);
     for pdu in 0..320u32 {

@@ -38,7 +38,7 @@ fn run(forged: &[([u8; 48], usize, u8)]) -> Seen {
     for circuit in [id(1, 100), id(1, 101)].into_iter().chain(others) {
         let oam = OamOptions { continuity: circuit == others[0], monitoring: (circuit == others[2]).then_some(128) };
         let contract = traffic::Contract::default();
-        let options = CircuitOptions { aal: net::Aal::Aal5, contract, sends: true, receives: true, oam };
+        let options = CircuitOptions { aal: net::FrameAal::Aal5, contract, sends: true, receives: true, oam };
         CircuitTable::add_circuit(interface, 0, circuit, &options).unwrap();
     }
     let (mut seen, mut forged) = (Seen::default(), forged.chunks(40));

@@ -2,7 +2,9 @@
 
 use host::HostInterface;
 use net::topology::{CircuitOptions, CircuitTable, OamOptions};
-use net::{End, FramePool, Label, LinkConfig, LinkId, Network, NodeId, RouteOptions, Switch, SwitchConfig};
+use net::{
+    End, FramePool, Label, LinkConfig, LinkId, Network, NodeId, RouteOptions, SwitchElement, SwitchElementConfig,
+};
 use std::time::Duration;
 use switch::oam::AlarmKind;
 use wire::oam::{
@@ -42,8 +44,8 @@ impl Bench {
         let mut network = Network::new(FramePool::new(16, 2048));
         let hosts = ["alpha", "beta"].map(|n| network.add_node(n, Box::new(HostInterface::new(4).named(n))));
         let switches = ["s1", "s2", "s3"].map(|name| {
-            let config = SwitchConfig { ports: 3, kept_ports: 0, max_routes: 100 };
-            network.add_node(name, Box::new(Switch::new(config).named(name)))
+            let config = SwitchElementConfig { ports: 3, kept_ports: 0, max_routes: 100 };
+            network.add_node(name, Box::new(SwitchElement::new(config).named(name)))
         });
         let [s1, s2, s3] = switches;
         let rate =
@@ -68,11 +70,11 @@ impl Bench {
             (s1, (2, 9), (0, 8)),
         ];
         for (switch, (from, vpi), (to, out)) in routes {
-            let switch = network.node_mut::<Switch>(switch).unwrap();
+            let switch = network.node_mut::<SwitchElement>(switch).unwrap();
             switch.add_route((from, vp(vpi)), (to, vp(out)), RouteOptions::default()).unwrap();
         }
         let (contract, oam) = (traffic::Contract::default(), OamOptions::default());
-        let options = CircuitOptions { aal: net::Aal::Aal5, contract, sends: true, receives: true, oam };
+        let options = CircuitOptions { aal: net::FrameAal::Aal5, contract, sends: true, receives: true, oam };
         for host in hosts {
             let host = network.node_mut::<HostInterface>(host).unwrap();
             for (vpi, vci) in [5, 8].into_iter().flat_map(|vpi| CHANNELS.map(|vci| (vpi, vci))) {
@@ -242,7 +244,7 @@ fn rdi_and_refused_requests_of_a_path_stay_with_it() {
     assert!(bench.is_calm());
     assert_eq!(bench.stray(1, DropReason::UnknownCircuit), 0);
     let s1 = bench.switches[0];
-    let s1 = bench.network.node_mut::<Switch>(s1).unwrap();
+    let s1 = bench.network.node_mut::<SwitchElement>(s1).unwrap();
     assert_eq!(s1.port_drops(0).dropped(DropReason::UnknownCircuit), 1);
     assert_eq!(bench.network.poll_timeout(), None);
 }

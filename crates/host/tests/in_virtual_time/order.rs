@@ -3,7 +3,7 @@
 use endpoint::layout::Head;
 use endpoint::segment::Segment;
 use endpoint::{Aal, ChannelId, DataPath, Events, Geometry, Local};
-use host::{Attached, CircuitConfig, EndpointId, HostInterface};
+use host::{CircuitConfig, EndpointId, HostEndpoint, HostInterface};
 use net::topology::{CircuitOptions, CircuitTable};
 use net::{End, FramePool, LinkConfig, LinkId, Network, NodeId, Side};
 use std::sync::Arc;
@@ -56,7 +56,7 @@ impl Stage {
     fn user(&mut self, events: Events) -> User {
         let segment = Arc::new(Segment::anonymous(GEOMETRY).unwrap());
         let local = Local::new(&segment);
-        let attached = Attached::new(segment, events, DataPath::Shared, None);
+        let attached = HostEndpoint::new(segment, events, DataPath::Shared, None);
         User { local, id: self.host().attach(attached).unwrap() }
     }
 
@@ -191,7 +191,7 @@ fn a_circuit_whose_contract_is_taken_back_has_no_turn_before_others_any_more() {
     assert!(reserved[0] > 800, "the rate is kept: {reserved:?}");
     stage.pass(Duration::from_millis(10));
     let options = CircuitOptions {
-        aal: net::Aal::Aal5,
+        aal: net::FrameAal::Aal5,
         contract: Contract::default(),
         sends: true,
         receives: true,

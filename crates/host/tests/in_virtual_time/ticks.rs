@@ -3,7 +3,7 @@
 use endpoint::layout::{BY_FUTEX, CLIENT_SLEEPS, Descriptor, Head, NEWS_OF_SDUS};
 use endpoint::segment::Segment;
 use endpoint::{Aal, ChannelId, DataPath, Events, Geometry, Local};
-use host::{Attached, CircuitConfig, EndpointId, HostInterface};
+use host::{CircuitConfig, EndpointId, HostEndpoint, HostInterface};
 use net::{End, FramePool, LinkConfig, Network, NodeId};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -44,7 +44,7 @@ impl Bench {
         let (node, circuit) = (self.nodes[at], CircuitId::new(0, vci).unwrap());
         let segment = Arc::new(Segment::anonymous(GEOMETRY).unwrap());
         let host = self.host(node);
-        let id = host.attach(Attached::new(segment.clone(), events, DataPath::Shared, None)).unwrap();
+        let id = host.attach(HostEndpoint::new(segment.clone(), events, DataPath::Shared, None)).unwrap();
         host.add_circuit(circuit, CircuitConfig::default());
         let channel = host.open(id, circuit, Aal::Aal5).unwrap();
         Application { host: node, id, local: Local::new(&segment), segment, channel }

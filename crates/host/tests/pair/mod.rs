@@ -4,9 +4,9 @@
 use endpoint::layout::{Descriptor, Head};
 use endpoint::segment::Segment;
 use endpoint::{Aal, ChannelId, DataPath, Events, Geometry, Local};
-use host::{Attached, EndpointId, HostInterface};
+use host::{EndpointId, HostEndpoint, HostInterface};
 use net::topology::{CircuitDescription, CircuitEnd, Fabric, LinkDescription};
-use net::{FramePool, LinkConfig, LinkId, Network, NodeId, Switch, SwitchConfig, TapConfig};
+use net::{FramePool, LinkConfig, LinkId, Network, NodeId, SwitchElement, SwitchElementConfig, TapConfig};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::VecDeque;
@@ -81,7 +81,7 @@ impl World {
         let mut network = Network::new(FramePool::new(4, 100));
         let mut fabric: Fabric<HostInterface> = Fabric::new();
         let hosts = ["alpha", "beta"].map(|name| fabric.add_host(&mut network, name, HostInterface::new(4)).unwrap());
-        let switch = fabric.add_switch(&mut network, "s1", SwitchConfig::default()).unwrap();
+        let switch = fabric.add_switch(&mut network, "s1", SwitchElementConfig::default()).unwrap();
         let links = [("alpha", "s1:0"), ("beta", "s1:1")].map(|(host, port)| {
             let ends = [host, port].map(|end| end.parse().unwrap());
             fabric.add_link(&mut network, &LinkDescription { ends, config: LinkConfig::default() }).unwrap()
@@ -203,7 +203,7 @@ impl World {
             assert_eq!(host.mismatch(), None);
             assert_eq!(host.intake_mismatch(0, carries, &line), None);
         }
-        let switch: &mut Switch = self.network.peek_node(self.switch).unwrap();
+        let switch: &mut SwitchElement = self.network.peek_node(self.switch).unwrap();
         assert_eq!(switch.mismatch(), None);
     }
 }
@@ -225,7 +225,7 @@ impl Application {
         let segment = Arc::new(Segment::anonymous(geometry).unwrap());
         let mut local = Local::new(&segment);
         assert!((TO_SEND..BUFFERS).all(|buffer| local.free.push(Head::of_buffer(buffer))));
-        let id = host.attach(Attached::new(segment, events, DataPath::Shared, None)).unwrap();
+        let id = host.attach(HostEndpoint::new(segment, events, DataPath::Shared, None)).unwrap();
         let away = vec![VecDeque::new(); CIRCUITS.len()];
         Application {
             id,

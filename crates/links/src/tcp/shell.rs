@@ -5,9 +5,9 @@ use super::watch::Watch;
 use super::{Role, start_connect};
 use crate::atmtcp;
 use crate::connection::{Stream, Tls, prepare};
-use crate::lobby::{Arrival, Seat};
+use crate::connection_acceptor::{Arrival, Seat};
 use net::external::{CircuitNotice, External, PeerCircuit};
-use net::frame::Aal;
+use net::frame::FrameAal;
 use net::node::NodeIo;
 use rustix::net::sockopt;
 use std::io::{self, ErrorKind};
@@ -28,7 +28,7 @@ const LAST_RETRY: Duration = Duration::from_secs(30);
 const GOOD: Duration = Duration::from_secs(10);
 /// A peer that does not answer in this time is taken for absent.
 const ANSWER: Duration = Duration::from_secs(10);
-/// The lobby ends a handshake itself, a little earlier than this.
+/// The connection acceptor ends a handshake itself, a little earlier than this.
 const HANDSHAKE: Duration = Duration::from_secs(12);
 /// A connection that the peer has ended lasts so long at most, for what it had sent before to be taken.
 const LAST_WORDS: Duration = Duration::from_secs(5);
@@ -40,7 +40,7 @@ enum State {
         stream: TcpStream,
         until: Time,
     },
-    /// Connected; the lobby agrees on TLS.
+    /// Connected; the connection acceptor agrees on TLS.
     Securing {
         until: Time,
     },
@@ -157,7 +157,7 @@ impl Shell {
         }
     }
 
-    /// The lobby has something for this link.
+    /// The connection acceptor has something for this link.
     fn answered(&mut self, io: &mut NodeIo<'_>) {
         let Some((attempt, answer)) = self.seat.take() else { return };
         match answer {
@@ -452,7 +452,7 @@ impl External for Shell {
 
     fn set_circuit(&mut self, circuit: CircuitId, what: Option<CircuitNotice>) {
         let Speech::Frames(machine) = &mut self.speech else { return };
-        machine.set_aal(circuit, what.map_or(Aal::Aal5, |c| c.aal));
+        machine.set_aal(circuit, what.map_or(FrameAal::Aal5, |c| c.aal));
         match what {
             Some(notice) => machine.open(circuit, &atmtcp::qos_text(&notice)),
             None => machine.close(circuit),

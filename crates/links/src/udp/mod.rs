@@ -9,7 +9,7 @@ mod shell;
 pub use shell::Shell;
 
 use net::node::NodeIo;
-use order::{Order, Place};
+use order::{DatagramFate, Order};
 use wire::cell::CELL_OCTETS;
 use wire::octets::{Format, emit53, parse53};
 use wire::udp::{Batch, MAX_CELLS, MAX_OCTETS, emit};
@@ -98,9 +98,9 @@ impl Codec {
                         io.count_drops(0, DropReason::Sequence, cells as u64);
                     }
                     match place {
-                        Place::Next => put(&batch, io),
-                        Place::Early => {}
-                        Place::Drop => io.count_drops(0, DropReason::Sequence, batch.cells().count() as u64),
+                        DatagramFate::Next => put(&batch, io),
+                        DatagramFate::Early => {}
+                        DatagramFate::Drop => io.count_drops(0, DropReason::Sequence, batch.cells().count() as u64),
                     }
                     self.release(io);
                 }

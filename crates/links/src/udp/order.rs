@@ -19,7 +19,7 @@ const KNOWN: u32 = u128::BITS;
 
 /// What to do with a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum DatagramFate {
     /// It is the next.
     Next,
     /// It waits for those before it.
@@ -79,21 +79,21 @@ impl Order {
         self.next.is_some_and(|next| self.held.contains_key(&self.key(next)))
     }
 
-    /// Where a datagram belongs. After [`Place::Next`], take what [`Order::pop`] gives; early ones are kept here.
-    pub(super) fn note(&mut self, sequence: u32, datagram: &[u8], now: Time) -> Place {
+    /// Where a datagram belongs. After [`DatagramFate::Next`], take what [`Order::pop`] gives; early ones are kept here.
+    pub(super) fn note(&mut self, sequence: u32, datagram: &[u8], now: Time) -> DatagramFate {
         let Some(next) = self.next else {
             self.begin(sequence);
-            return Place::Next;
+            return DatagramFate::Next;
         };
         let (ahead, behind) = (sequence.wrapping_sub(next), next.wrapping_sub(sequence));
         if ahead == 0 {
             self.anew = None;
             self.pass();
-            Place::Next
+            DatagramFate::Next
         } else if ahead <= HELD {
             self.anew = None;
             self.hold(sequence, datagram, now);
-            Place::Early
+            DatagramFate::Early
         } else if behind <= KNOWN {
             let bit = 1 << (behind - 1);
             if self.seen & bit == 0 {
@@ -103,11 +103,11 @@ impl Order {
             } else {
                 self.twice += 1;
             }
-            Place::Drop
+            DatagramFate::Drop
         } else if ahead < GAP {
             // What waits comes first, as far as it is there: [`Order::is_full`].
             self.hold(sequence, datagram, now);
-            Place::Early
+            DatagramFate::Early
         } else {
             // Datagrams of long ago may come twice, a few in a row. A peer that begins anew seldom begins there.
             let enough = if behind < GAP { OLD_IN_A_ROW } else { 1 };
@@ -115,12 +115,12 @@ impl Order {
             if before < enough {
                 self.anew = Some((sequence.wrapping_add(1), before + 1));
                 self.twice += u64::from(behind < GAP);
-                return Place::Drop;
+                return DatagramFate::Drop;
             }
             self.abandoned = std::mem::take(&mut self.held);
             self.until = None;
             self.begin(sequence);
-            Place::Next
+            DatagramFate::Next
         }
     }
 
@@ -193,7 +193,7 @@ mod tests {
         let mut now = Time::ZERO;
         for n in numbers {
             now += Duration::from_micros(1);
-            if order.note(*n, &n.to_be_bytes(), now) == Place::Next {
+            if order.note(*n, &n.to_be_bytes(), now) == DatagramFate::Next {
                 out.push(*n);
             }
             take(order, &mut out);
@@ -232,16 +232,16 @@ mod tests {
     fn each_gap_is_waited_for_by_itself() {
         let mut order = Order::default();
         let at = Time::from_micros;
-        assert_eq!(order.note(7, &[7], at(0)), Place::Next);
+        assert_eq!(order.note(7, &[7], at(0)), DatagramFate::Next);
         for (n, us) in [(9, 100), (12, 1500), (11, 1600)] {
-            assert_eq!(order.note(n, &[n as u8], at(us)), Place::Early);
+            assert_eq!(order.note(n, &[n as u8], at(us)), DatagramFate::Early);
         }
         assert_eq!((order.timeout(), order.is_full()), (Some(at(2100)), false));
         order.give_up();
         assert_eq!((order.timeout(), order.pop().as_deref(), order.pop()), (None, Some(&[9][..]), None));
         // 10 is missing since 12 has come.
         assert_eq!(order.timeout(), Some(at(3500)));
-        assert_eq!(order.note(10, &[10], at(2200)), Place::Next);
+        assert_eq!(order.note(10, &[10], at(2200)), DatagramFate::Next);
         assert_eq!(
             (order.pop().as_deref(), order.pop().as_deref(), order.lost()),
             (Some(&[11][..]), Some(&[12][..]), 1)
@@ -263,7 +263,7 @@ mod tests {
         order.give_up();
         assert_eq!(std::iter::from_fn(|| order.pop()).count(), 98);
         assert_eq!((order.is_full(), order.lost()), (false, 1));
-        assert_eq!(order.note(100, &[0], Time::ZERO), Place::Next);
+        assert_eq!(order.note(100, &[0], Time::ZERO), DatagramFate::Next);
         assert_eq!(std::iter::from_fn(|| order.pop()).count(), 30);
     }
 

@@ -1,7 +1,7 @@
 //! What lies on a line: a cell, or a frame.
 
 use crate::fault::Faults;
-use crate::frame::{Aal, Frame, FramePool};
+use crate::frame::{Frame, FrameAal, FramePool};
 use wire::{Cell, CircuitId, Counters, Time};
 
 /// What a line carries: cells or frames.
@@ -114,11 +114,11 @@ impl Unit for Frame {
 
     fn count(&self, counters: &mut Counters) {
         match self.aal {
-            Aal::Aal5 | Aal::Aal34 => {
+            FrameAal::Aal5 | FrameAal::Aal34 => {
                 counters.pdus += 1;
                 counters.octets += self.len() as u64;
             }
-            Aal::Aal0 => {
+            FrameAal::Aal0 => {
                 counters.cells += 1;
                 counters.octets += wire::cell::PAYLOAD_OCTETS as u64;
             }

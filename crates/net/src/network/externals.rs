@@ -55,7 +55,7 @@ impl Network {
 
     /// A link's shell can be read, can be written, or both. The next [`Network::run`] goes on from there.
     pub fn handle_ready(&mut self, id: LinkId, readable: bool, writable: bool, now: Time) {
-        self.note_set_ups();
+        self.note_label_changes();
         if let Some(shard) = self.of_link_mut(id, Side::A) {
             shard.handle_ready(id, readable, writable, now);
         }

@@ -1,7 +1,7 @@
 //! Frames at a node's ports: one by one, and runs of one circuit that pass a node whole.
 
 use super::{Line, Lines, NodeIo};
-use crate::frame::{Aal, Frame, counted, translate};
+use crate::frame::{Frame, FrameAal, counted, translate};
 use crate::line::{Lane, Side};
 use wire::{CircuitId, DropReason, Label, Time};
 
@@ -9,7 +9,7 @@ use wire::{CircuitId, DropReason, Label, Time};
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FrameRun {
     pub(crate) circuit: CircuitId,
-    pub(crate) aal: Aal,
+    pub(crate) aal: FrameAal,
     pub(crate) frames: usize,
     /// The cells that they are.
     pub(crate) cells: usize,

@@ -5,7 +5,7 @@ use crate::node::{NodeIo, ROUND_WORK};
 use wire::Time;
 
 /// Units of circuits that have gone that a visit drops at a port, at most.
-const SIFTED_UNITS: usize = 4096;
+const PURGED_UNITS: usize = 4096;
 
 impl Shard {
     /// One round over the links and nodes that have something to do. True if anything happened: run again before sleeping.
@@ -98,7 +98,7 @@ impl Shard {
     fn visit(&mut self, index: u32, now: Time) -> bool {
         let Some(Some(slot)) = self.nodes.get_mut(index as usize) else { return false };
         self.visits += 1;
-        let more = !self.lines.sieves.is_empty() && self.lines.sift(&slot.ports, SIFTED_UNITS);
+        let more = !self.lines.stale_filters.is_empty() && self.lines.purge_stale(&slot.ports, PURGED_UNITS);
         let worked = more | slot.node.run(&mut NodeIo { ports: &slot.ports, lines: &mut self.lines, now }, now);
         if worked || !slot.node.rests() {
             self.lines.ready.insert(index);

@@ -1,7 +1,7 @@
 //! Other bounds of a switch while it runs, in pieces of which none takes long: see [`::switch::Switch::begin_bounds`].
 
 use super::route::RouteError;
-use super::{PortState, Switch, SwitchConfig, visit};
+use super::{PortState, SwitchElement, SwitchElementConfig, visit};
 use std::collections::TryReserveError;
 
 /// What a switch's tables grow by, allocated where nobody waits for it; and afterwards what is to be dropped there.
@@ -17,7 +17,7 @@ impl Room {
     ///
     /// # Errors
     /// There is no such memory.
-    pub fn new(had: SwitchConfig, wanted: SwitchConfig) -> Result<Self, TryReserveError> {
+    pub fn new(had: SwitchElementConfig, wanted: SwitchElementConfig) -> Result<Self, TryReserveError> {
         Ok(Room {
             cells: ::switch::Room::new(&had.of_cells(), &wanted.of_cells())?,
             ports: ::switch::part(had.ports.into(), wanted.ports.into())?,
@@ -26,24 +26,24 @@ impl Room {
     }
 }
 
-impl Switch {
+impl SwitchElement {
     /// Gives it other bounds, all at once. What waits and what was counted stays.
     ///
     /// # Errors
     /// A port or a route beyond them is in use; nothing has changed.
-    pub fn set_config(&mut self, config: SwitchConfig) -> Result<(), RouteError> {
+    pub fn set_config(&mut self, config: SwitchElementConfig) -> Result<(), RouteError> {
         let mut room = Room::new(self.config, config).map_err(|_| ::switch::ChangeError::NoMemory)?;
         self.begin_config(config, &mut room)?;
         while self.settle(usize::MAX, &mut room) {}
         Ok(())
     }
 
-    /// Begins to give it other bounds: [`Switch::settle`] goes on. `room` is what its tables grow by. What waits and what was counted
+    /// Begins to give it other bounds: [`SwitchElement::settle`] goes on. `room` is what its tables grow by. What waits and what was counted
     /// stays.
     ///
     /// # Errors
     /// A port or a route beyond them is in use; nothing has changed.
-    pub fn begin_config(&mut self, config: SwitchConfig, room: &mut Room) -> Result<(), RouteError> {
+    pub fn begin_config(&mut self, config: SwitchElementConfig, room: &mut Room) -> Result<(), RouteError> {
         if self.routes.len() - self.free.len() > config.max_routes {
             return Err(RouteError::Full(config.max_routes));
         }

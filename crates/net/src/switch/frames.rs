@@ -2,8 +2,8 @@
 
 use super::route::Branch;
 use super::visit::{Mark, Visit};
-use super::{Links, Switch, gateway};
-use crate::frame::{Aal, Frame, counted};
+use super::{Links, SwitchElement, gateway};
+use crate::frame::{Frame, FrameAal, counted};
 use crate::line::Carries;
 use crate::node::{FrameRun, NodeIo};
 use wire::oam::Flow as OamFlow;
@@ -18,7 +18,7 @@ fn leaves_whole(cells: &switch::Switch, branch: &Branch, io: &NodeIo<'_>) -> boo
     io.carries(branch.port.into()) == Some(Carries::Frames) && cells.contracts_at(branch.port) == 0
 }
 
-impl Switch {
+impl SwitchElement {
     /// Takes frames that came in at `port`, `left` at most. Gives how many more it might take.
     pub(super) fn take_frames(
         &mut self,
@@ -51,7 +51,9 @@ impl Switch {
     /// it is not.
     fn pass_whole(&mut self, port: usize, run: FrameRun, io: &mut NodeIo<'_>) -> bool {
         // A cell of AAL0 may be one of management.
-        let Some(route) = self.ports[port].lookup(run.circuit).filter(|_| run.aal != Aal::Aal0) else { return false };
+        let Some(route) = self.ports[port].lookup(run.circuit).filter(|_| run.aal != FrameAal::Aal0) else {
+            return false;
+        };
         let Some(route) = self.routes[route as usize].as_mut() else { return false };
         let Some(branch) = route.only_plain_branch().filter(|branch| leaves_whole(&self.cells, branch, io)) else {
             return false;
@@ -71,11 +73,11 @@ impl Switch {
     fn take_frame(&mut self, port: usize, frame: &Frame, io: &mut NodeIo<'_>, now: Time) {
         let state = &mut self.ports[port];
         let cell = match frame.aal {
-            Aal::Aal0 => match gateway::cell_of_frame(frame, io.pool().octets(frame)) {
+            FrameAal::Aal0 => match gateway::cell_of_frame(frame, io.pool().octets(frame)) {
                 Some(cell) => Some(cell),
                 None => return state.dropped.drop_one(DropReason::Malformed),
             },
-            Aal::Aal5 | Aal::Aal34 => None,
+            FrameAal::Aal5 | FrameAal::Aal34 => None,
         };
         if let Some(cell) = cell.filter(|cell| OamFlow::of(cell.header()).is_some()) {
             // The cell switch knows whether it ends here.

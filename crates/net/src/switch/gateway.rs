@@ -3,12 +3,12 @@
 //! Frames that come in are segmented whole, and the cell switch takes their cells at once, under the labels of that moment.
 //! Cells that leave are reassembled, a circuit at a time, into frames of the pool. Unfinished PDUs of one port hold at most
 //! half as many frames as are free for all. Where one more is wanted, one that begins is refused or an older one gives its frame
-//! up ([`super::holders`]); either is dropped when its end comes.
+//! up ([`super::pdu_slots`]); either is dropped when its end comes.
 
-use super::holders::{Holders, NOWHERE};
 use super::interleaved::Interleaved;
+use super::pdu_slots::{NOWHERE, PduSlots};
 use super::route::{REASSEMBLY_TIMEOUT, put_frame, send_frame};
-use crate::frame::{AAL0_FRAME_OCTETS, Aal, Frame, FramePool, translate};
+use crate::frame::{AAL0_FRAME_OCTETS, Frame, FrameAal, FramePool, translate};
 use crate::line::ends_pdu;
 use crate::node::NodeIo;
 use sar::{Event, Reassembler, ReassemblyConfig, SduMeta, Segmentation, aal34};
@@ -35,13 +35,13 @@ fn frame_of_cell(cell: &Cell, pool: &mut FramePool) -> Option<Frame> {
     let mut octets = [0; AAL0_FRAME_OCTETS];
     octets[..4].copy_from_slice(&cell.header_word().to_be_bytes());
     octets[4..].copy_from_slice(&cell.payload);
-    pool.copy_in(cell.circuit(), Aal::Aal0, SduMeta::default(), &octets)
+    pool.copy_in(cell.circuit(), FrameAal::Aal0, SduMeta::default(), &octets)
 }
 
 /// Writes all cells of a frame into `cells`; false if no PDU can carry its SDU.
 pub(super) fn segment(frame: &Frame, sdu: &[u8], tag: &mut u8, cells: &mut Vec<Cell>) -> bool {
     cells.resize(frame.cells() as usize, Cell::default());
-    let filled = if frame.aal == Aal::Aal34 {
+    let filled = if frame.aal == FrameAal::Aal34 {
         let sender = aal34::Sender::new(frame.circuit, 0).ok().map(|sender| sender.with_tag(*tag));
         *tag = tag.wrapping_add(1);
         let begun = sender.and_then(|mut sender| sender.begin(frame.len(), frame.meta).ok());
@@ -61,7 +61,7 @@ pub(super) struct Leaving {
     pub(super) route: u32,
     /// The port that it comes in at.
     from: u16,
-    aal: Aal,
+    aal: FrameAal,
     aal5: Option<Box<Aal5>>,
     aal34: Option<Box<Interleaved>>,
     /// Its place among those that hold frames.
@@ -82,7 +82,7 @@ struct Aal5 {
 }
 
 impl Leaving {
-    pub(super) fn new(label: Label, route: u32, from: u16, aal: Aal) -> Self {
+    pub(super) fn new(label: Label, route: u32, from: u16, aal: FrameAal) -> Self {
         Leaving { label, route, from, aal, aal5: None, aal34: None, place: NOWHERE, timed: false }
     }
 
@@ -128,7 +128,7 @@ pub(super) struct Gateway {
     /// Circuits whose PDUs may time out, by the time of which they were put here: all wait equally long.
     timers: VecDeque<(Time, u32)>,
     /// Circuits that hold frames of unfinished PDUs.
-    holders: Holders,
+    pdu_slots: PduSlots,
     /// Those whose route is gone, to be given back, and their frames.
     orphans: Vec<Leaving>,
     orphaned: usize,
@@ -148,19 +148,19 @@ impl Seat<'_> {
     /// Whether a PDU that begins may take a frame, while the circuit holds `held`. One whose end is at hand (`is_whole`) does not
     /// hold it, and takes none from others.
     fn admit(&mut self, held: usize, pool: &mut FramePool, is_whole: impl FnOnce() -> bool) -> bool {
-        let Gateway { leaving, holders, orphaned, .. } = &mut *self.gateway;
-        *self.place = holders.note(*self.place, self.of, held, self.now);
-        if holders.frames() + *orphaned >= (pool.free() / 2).max(1) {
+        let Gateway { leaving, pdu_slots, orphaned, .. } = &mut *self.gateway;
+        *self.place = pdu_slots.note(*self.place, self.of, held, self.now);
+        if pdu_slots.frames() + *orphaned >= (pool.free() / 2).max(1) {
             if is_whole() {
                 return true;
             }
             // The circuit's own PDUs are not among those that have been silent.
-            let victim = holders.victim(self.of.1, self.now).and_then(|at| leaving[at as usize].as_mut());
+            let victim = pdu_slots.victim(self.of.1, self.now).and_then(|at| leaving[at as usize].as_mut());
             let Some(victim) = victim else { return false };
             victim.give_up_oldest(pool);
-            victim.place = holders.lessen(victim.place, victim.held());
+            victim.place = pdu_slots.lessen(victim.place, victim.held());
         }
-        *self.place = holders.note(*self.place, self.of, held + 1, self.now);
+        *self.place = pdu_slots.note(*self.place, self.of, held + 1, self.now);
         true
     }
 }
@@ -181,7 +181,7 @@ impl Gateway {
 
     pub(super) fn remove(&mut self, at: u32) {
         if let Some(mut leaving) = self.leaving.get_mut(at as usize).and_then(Option::take) {
-            leaving.place = self.holders.lessen(leaving.place, 0);
+            leaving.place = self.pdu_slots.lessen(leaving.place, 0);
             self.orphaned += leaving.held();
             self.orphans.push(*leaving);
             self.free.push(at);
@@ -241,29 +241,29 @@ impl Gateway {
     ) -> u64 {
         let of = (at, leaving.from);
         match (leaving.aal, leaving.label) {
-            (Aal::Aal0, _) => {
+            (FrameAal::Aal0, _) => {
                 cells.iter().for_each(|cell| send_cell(cell, port, io, sent));
                 return sent.dropped_total();
             }
             // The cells of a path are of many channels, each of which would need a reassembler.
-            (Aal::Aal5 | Aal::Aal34, Label::Vp(_)) => {
+            (FrameAal::Aal5 | FrameAal::Aal34, Label::Vp(_)) => {
                 received.drop_n(DropReason::WrongAal, cells.len() as u64);
                 return cells.len() as u64;
             }
-            (Aal::Aal34, Label::Vc(_)) => {
+            (FrameAal::Aal34, Label::Vc(_)) => {
                 let aal34 = leaving.aal34.get_or_insert_with(|| Interleaved::new(io.pool()));
                 let mut seat = Seat { gateway: self, place: &mut leaving.place, of, now };
                 let admit = |held, pool: &mut FramePool| seat.admit(held, pool, || false);
                 aal34.push(cells, io, (port, now), admit, (sent, received));
             }
-            (Aal::Aal5, Label::Vc(_)) => {
+            (FrameAal::Aal5, Label::Vc(_)) => {
                 let aal5 = leaving.aal5.get_or_insert_with(|| Aal5::new(io.pool()));
                 let mut seat = Seat { gateway: self, place: &mut leaving.place, of, now };
                 aal5.push(cells, io, port, &mut seat, (sent, received));
             }
         }
         let held = leaving.held();
-        leaving.place = self.holders.note(leaving.place, of, held, now);
+        leaving.place = self.pdu_slots.note(leaving.place, of, held, now);
         if held > 0 && !leaving.timed {
             leaving.timed = true;
             self.timers.push_back((now + REASSEMBLY_TIMEOUT, at));
@@ -296,7 +296,7 @@ impl Gateway {
             while let Some(ended) = leaving.aal34.as_mut().and_then(|a| a.handle_timeout(now, &mut counters)) {
                 ended.into_iter().for_each(|frame| pool.release(frame));
             }
-            leaving.place = self.holders.lessen(leaving.place, leaving.held());
+            leaving.place = self.pdu_slots.lessen(leaving.place, leaving.held());
             for (reason, n) in counters.drops() {
                 (0..n).for_each(|_| lost(route, reason));
             }
@@ -336,7 +336,7 @@ impl Aal5 {
                 let octets = io.pool().buffer_octets();
                 let is_whole = || cells.iter().any(|cell| ends_pdu(cell.header_word()));
                 if seat.admit(0, io.pool_mut(), is_whole) {
-                    self.frame = io.pool_mut().allocate(first.circuit(), Aal::Aal5, SduMeta::default(), octets);
+                    self.frame = io.pool_mut().allocate(first.circuit(), FrameAal::Aal5, SduMeta::default(), octets);
                 }
             }
             let begins = self.reassembler.needs_buffer();

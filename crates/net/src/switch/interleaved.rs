@@ -1,7 +1,7 @@
 //! A route's AAL3/4 cells on their way into frames: a frame for each PDU that is open, and no more than so many.
 
 use super::route::{REASSEMBLY_TIMEOUT, send_frame};
-use crate::frame::{Aal, Frame, FramePool};
+use crate::frame::{Frame, FrameAal, FramePool};
 use crate::node::NodeIo;
 use sar::SduMeta;
 use sar::aal34::{Event, Reassembler, ReassemblyConfig, Storage};
@@ -34,7 +34,7 @@ impl<A: FnMut(usize, &mut FramePool) -> bool> Storage for Frames<'_, A> {
         if !(self.admit)(held, self.pool) {
             return false;
         }
-        self.frames[slot] = self.pool.allocate(self.circuit, Aal::Aal34, SduMeta::default(), octets);
+        self.frames[slot] = self.pool.allocate(self.circuit, FrameAal::Aal34, SduMeta::default(), octets);
         self.frames[slot].is_some()
     }
 

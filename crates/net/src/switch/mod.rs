@@ -8,9 +8,9 @@
 mod bounds;
 mod frames;
 mod gateway;
-mod holders;
 mod interleaved;
 mod parcels;
+mod pdu_slots;
 mod route;
 mod routing;
 mod sums;
@@ -21,9 +21,9 @@ pub use bounds::Room;
 pub use route::{BranchInfo, RouteError, RouteInfo, RouteOptions, RouteTable};
 pub use wire::Label;
 
+use crate::label_change::{LabelChange, LabelChanges};
 use crate::line::Carries;
-use crate::node::{LinkNature, Node, NodeIo, Outputs};
-use crate::set_up::{SetUp, SetUps};
+use crate::node::{LinkProperties, Node, NodeIo, Outputs};
 use gateway::Gateway;
 use route::{Route, key};
 use std::any::Any;
@@ -44,7 +44,7 @@ const OUTSIDE_BATCH: Duration = Duration::from_millis(10);
 
 /// The bounds of a switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SwitchConfig {
+pub struct SwitchElementConfig {
     /// Ports 0 to `ports` - 1.
     pub ports: u16,
     /// The last of them, which no link of a topology has: whoever keeps them connects them itself.
@@ -53,13 +53,13 @@ pub struct SwitchConfig {
     pub max_routes: usize,
 }
 
-impl Default for SwitchConfig {
+impl Default for SwitchElementConfig {
     fn default() -> Self {
-        SwitchConfig { ports: 64, kept_ports: 0, max_routes: 65_536 }
+        SwitchElementConfig { ports: 64, kept_ports: 0, max_routes: 65_536 }
     }
 }
 
-impl SwitchConfig {
+impl SwitchElementConfig {
     /// Ports for links of a topology.
     pub fn link_ports(self) -> u16 {
         self.ports.saturating_sub(self.kept_ports)
@@ -83,7 +83,7 @@ impl SwitchConfig {
 struct PortState {
     vcs: KeyTable,
     vps: KeyTable,
-    link: Option<LinkNature>,
+    link: Option<LinkProperties>,
     /// The link has been up: one that waits for its first peer is not in service, and has no defect.
     in_service: bool,
     /// A link is in service, and passes nothing.
@@ -112,8 +112,8 @@ impl PortState {
 
 /// A VP/VC switch.
 #[derive(Debug)]
-pub struct Switch {
-    config: SwitchConfig,
+pub struct SwitchElement {
+    config: SwitchElementConfig,
     cells: switch::Switch,
     ports: Table<PortState>,
     /// Ports that have had a link, in ascending order: nothing happens at others.
@@ -127,16 +127,16 @@ pub struct Switch {
     /// Where the next visit begins to take, and to send.
     takes_next: Turn,
     sends_next: usize,
-    set_ups: SetUps,
+    label_changes: LabelChanges,
 }
 
-impl Switch {
+impl SwitchElement {
     /// A switch without routes.
-    pub fn new(config: SwitchConfig) -> Self {
+    pub fn new(config: SwitchElementConfig) -> Self {
         let cells = switch::Switch::without_links(config.of_cells());
         let ports = (0..config.ports).map(|_| PortState::default()).collect();
         let (routes, free, scratch) = (Vec::new(), Vec::new(), Vec::new());
-        Switch {
+        SwitchElement {
             config,
             cells,
             ports,
@@ -147,7 +147,7 @@ impl Switch {
             awaits_room: false,
             takes_next: Turn::default(),
             sends_next: 0,
-            set_ups: SetUps::default(),
+            label_changes: LabelChanges::default(),
         }
     }
 
@@ -208,7 +208,7 @@ impl Switch {
     }
 
     /// The bounds that it has.
-    pub fn config(&self) -> SwitchConfig {
+    pub fn config(&self) -> SwitchElementConfig {
         self.config
     }
 
@@ -262,7 +262,7 @@ impl switch::Outputs for Links<'_, '_, '_> {
     }
 }
 
-impl Node for Switch {
+impl Node for SwitchElement {
     fn run(&mut self, io: &mut NodeIo<'_>, now: Time) -> bool {
         let mut any = false;
         if self.cells.poll_timeout().is_some_and(|at| at <= now) {
@@ -337,7 +337,7 @@ impl Node for Switch {
         gateways.chain(self.cells.poll_timeout()).min()
     }
 
-    fn handle_link(&mut self, port: u16, link: Option<LinkNature>) {
+    fn handle_link(&mut self, port: u16, link: Option<LinkProperties>) {
         if let Some(state) = self.ports.get_mut(port as usize) {
             state.link = link;
             if link.is_some() {
@@ -356,8 +356,8 @@ impl Node for Switch {
         }
     }
 
-    fn poll_set_up(&mut self) -> Option<SetUp> {
-        self.set_ups.poll()
+    fn poll_label_change(&mut self) -> Option<LabelChange> {
+        self.label_changes.poll()
     }
 
     fn drop_waiting(&mut self, port: u16, label: Label) {
@@ -371,7 +371,7 @@ impl Node for Switch {
 
 /// When the cells of a link count as having come. Lines inside the process stamp them when they leave or arrive; a shell hands
 /// over what has come since its last look.
-fn arrival(link: LinkNature) -> Arrival {
+fn arrival(link: LinkProperties) -> Arrival {
     match link.outside {
         true => Arrival::Spaced(OUTSIDE_BATCH),
         false => Arrival::Stamped,

@@ -1,12 +1,12 @@
 //! Cells that come in, and parcels in their places among them ([`crate::parcel`]).
 
 use super::visit::{Mark, Visit};
-use super::{Links, Switch};
+use super::{Links, SwitchElement};
 use crate::node::NodeIo;
 use crate::parcel::Parcel;
 use wire::{CircuitId, Time};
 
-impl Switch {
+impl SwitchElement {
     /// Takes cells that came in at `port`, `left` at most, and parcels in their places among them. Gives how many more it might
     /// take.
     pub(super) fn take_cells(

@@ -1,6 +1,6 @@
 //! What the element knows of a route beside the cell switch's table: where its frames go, and what was counted of them.
 
-use crate::frame::{Aal, Frame, counted};
+use crate::frame::{Frame, FrameAal, counted};
 use crate::node::NodeIo;
 use crate::sparse::SparseCounters;
 use std::time::Duration;
@@ -17,7 +17,7 @@ pub(super) const REASSEMBLY_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct RouteOptions {
     /// The adaptation layer of a channel: how its cells become frames.
-    pub aal: Aal,
+    pub aal: FrameAal,
     /// By what its cells are policed where they come in, and shaped, ordered and dropped where they leave. Its CDVT is that of
     /// this switch's input.
     pub contract: Contract,
@@ -26,7 +26,7 @@ pub struct RouteOptions {
 impl RouteOptions {
     /// The profile in a switch with a queue of `queue_cells` at each port.
     pub(super) fn profile(self, queue_cells: u32) -> switch::Profile {
-        let profile = switch::Profile::of(&self.contract, self.aal == Aal::Aal5, queue_cells);
+        let profile = switch::Profile::of(&self.contract, self.aal == FrameAal::Aal5, queue_cells);
         match self.contract.flow {
             Flow::BestEffort => profile,
             Flow::Credit => switch::Profile {

@@ -3,13 +3,13 @@
 use super::gateway::Leaving;
 use super::route::{Branch, Route, RouteError, RouteOptions, RouteTable, key};
 use super::table::KeyTable;
-use super::{Label, Switch, sums};
-use crate::set_up::SetUp;
+use super::{Label, SwitchElement, sums};
+use crate::label_change::LabelChange;
 use crate::sparse::SparseCounters;
 use switch::Transaction;
 use wire::{CircuitId, Vci};
 
-impl Switch {
+impl SwitchElement {
     /// Lets what comes in at `port` under `label` go out at `out_port` under `out_label`. A second call with another
     /// `out_port` makes the route point-to-multipoint. One direction only: a circuit both ways is two routes.
     ///
@@ -53,13 +53,13 @@ impl Switch {
             route.branches.push(Branch { port: out_port, label: out_label, sent: SparseCounters::default() });
         }
         if known.is_none() && self.ports[usize::from(port)].link.is_some() {
-            self.set_ups.note(SetUp::In(port, label));
+            self.label_changes.note(LabelChange::In(port, label));
         }
         let state = &mut self.ports[out_port as usize];
         let leaving = if out_label.is_path() { &state.out_vps } else { &state.out_vcs };
         // Two routes may leave under one label.
         if leaving.get(key(out_label)).is_none() && state.link.is_some() {
-            self.set_ups.note(SetUp::Out(out_port, out_label));
+            self.label_changes.note(LabelChange::Out(out_port, out_label));
         }
         let at = state.gateway.add(Leaving::new(out_label, index, port, options.aal));
         let table = if out_label.is_path() { &mut state.out_vps } else { &mut state.out_vcs };
@@ -166,23 +166,23 @@ impl Switch {
     }
 }
 
-impl RouteTable for Switch {
+impl RouteTable for SwitchElement {
     fn add_route(&mut self, from: (u16, Label), to: (u16, Label), options: RouteOptions) -> Result<(), RouteError> {
-        Switch::add_route(self, from, to, options)
+        SwitchElement::add_route(self, from, to, options)
     }
 
     fn change_route(&mut self, from: (u16, Label), to: (u16, Label), options: RouteOptions) -> Result<(), RouteError> {
-        Switch::change_route(self, from, to, options)
+        SwitchElement::change_route(self, from, to, options)
     }
 
     fn remove_route(&mut self, port: u16, label: Label, out_port: Option<u16>) -> bool {
-        Switch::remove_route(self, port, label, out_port)
+        SwitchElement::remove_route(self, port, label, out_port)
     }
 
     fn set_up_channel(&mut self, from: (u16, Label), to: (u16, Label), vci: Vci) {
         let (Label::Vp(near), Label::Vp(far)) = (from.1, to.1) else { return };
         self.cells.blank_channel(from, vci);
-        self.set_ups.note(SetUp::In(from.0, Label::Vc(CircuitId { vpi: near, vci })));
-        self.set_ups.note(SetUp::Out(to.0, Label::Vc(CircuitId { vpi: far, vci })));
+        self.label_changes.note(LabelChange::In(from.0, Label::Vc(CircuitId { vpi: near, vci })));
+        self.label_changes.note(LabelChange::Out(to.0, Label::Vc(CircuitId { vpi: far, vci })));
     }
 }

@@ -1,7 +1,7 @@
 //! Whether each cell and frame of a switch is accounted for: at the cell switch as a whole, and at each port beside the
 //! counters of its link.
 
-use super::{PortState, Switch};
+use super::{PortState, SwitchElement};
 use crate::line::{Carries, LineCounters};
 use switch::PortCounters;
 use wire::Counters;
@@ -46,7 +46,7 @@ pub(super) fn over(counters: &Counters) -> u64 {
     counters.cells.wrapping_add(counters.pdus).wrapping_add(counters.dropped_total())
 }
 
-impl Switch {
+impl SwitchElement {
     /// What is wrong if a cell is not accounted for: those that came, were copied or made have left, wait, or were dropped for
     /// a reason, at the switch and at each branch of a route; so have frames, and PDUs that a gateway makes of cells.
     pub fn mismatch(&self) -> Option<String> {

@@ -1,6 +1,6 @@
 //! How much one visit of a switch does: all ports share it, and the port at which it has done enough comes first in the next.
 
-use super::Switch;
+use super::SwitchElement;
 use crate::line::Carries;
 use crate::node::{NodeIo, ROUND_WORK};
 use wire::Time;
@@ -67,7 +67,7 @@ impl Mark {
     }
 }
 
-impl Switch {
+impl SwitchElement {
     /// Takes what came in at all ports, or as much of it as one visit does. True if there was anything.
     pub(super) fn take_all(&mut self, io: &mut NodeIo<'_>, now: Time) -> bool {
         let (visit, turn) = (Visit::begin(io), std::mem::take(&mut self.takes_next));

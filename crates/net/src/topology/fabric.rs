@@ -2,14 +2,14 @@
 
 mod calls;
 
-use super::inventory::Bounds;
-use super::router::{Placed, Router, SwitchRoute, Way};
+use super::inventory::StationKind;
+use super::router::{Route, RoutedCircuit, Router, SwitchRoute};
 use super::{CircuitDescription, CircuitEnd, CircuitOptions, LinkDescription, LinkKey, Station, TopologyError};
 use crate::external::CircuitNotice;
 use crate::line::Side;
 use crate::network::{End, LinkConfig, LinkId, Network, NodeId, RemovedLink};
 use crate::node::Node;
-use crate::switch::{Room, RouteOptions, RouteTable, Switch, SwitchConfig};
+use crate::switch::{Room, RouteOptions, RouteTable, SwitchElement, SwitchElementConfig};
 use calls::CallTable;
 use std::any::Any;
 use std::collections::{BTreeMap, HashMap};
@@ -86,7 +86,7 @@ impl<H: CircuitTable + 'static> Fabric<H> {
 
     /// All names and what they stand for.
     pub fn stations(&self) -> impl Iterator<Item = (&str, Station)> {
-        self.router.stations().map(|(name, bounds)| (name, bounds.station()))
+        self.router.stations().map(|(name, kind)| (name, kind.station()))
     }
 
     /// All links with the ports they were given.
@@ -129,7 +129,7 @@ impl<H: CircuitTable + 'static> Fabric<H> {
     /// # Errors
     /// The name is taken.
     pub fn add_host(&mut self, network: &mut Network, name: &str, host: H) -> Result<NodeId, TopologyError> {
-        self.router.add_station(name, Bounds::Host)?;
+        self.router.add_station(name, StationKind::Host)?;
         let id = network.add_node(name, Box::new(host));
         self.nodes.insert(name.to_owned(), id);
         Ok(id)
@@ -143,9 +143,9 @@ impl<H: CircuitTable + 'static> Fabric<H> {
         &mut self,
         network: &mut Network,
         name: &str,
-        config: SwitchConfig,
+        config: SwitchElementConfig,
     ) -> Result<NodeId, TopologyError> {
-        self.add_element(network, name, config, Switch::new(config).named(name))
+        self.add_element(network, name, config, SwitchElement::new(config).named(name))
     }
 
     /// Adds an element that stands in a switch's place: it has a [`crate::RouteTable`], and these bounds.
@@ -156,10 +156,10 @@ impl<H: CircuitTable + 'static> Fabric<H> {
         &mut self,
         network: &mut Network,
         name: &str,
-        config: SwitchConfig,
+        config: SwitchElementConfig,
         element: E,
     ) -> Result<NodeId, TopologyError> {
-        self.router.add_station(name, Bounds::Switch(config))?;
+        self.router.add_station(name, StationKind::Switch(config))?;
         let id = network.add_node(name, Box::new(element));
         self.tables.insert(id, |node| node.downcast_mut::<E>().map(|element| element as &mut dyn RouteTable));
         self.nodes.insert(name.to_owned(), id);
@@ -176,7 +176,7 @@ impl<H: CircuitTable + 'static> Fabric<H> {
     /// # Errors
     /// The name is taken.
     pub fn add_outside(&mut self, name: &str) -> Result<(), TopologyError> {
-        self.router.add_station(name, Bounds::Outside)
+        self.router.add_station(name, StationKind::Outside)
     }
 
     /// Begins to give a switch other bounds; gives those that it had. [`Fabric::settle_switch`] goes on. `room` is what its tables grow
@@ -188,11 +188,11 @@ impl<H: CircuitTable + 'static> Fabric<H> {
         &mut self,
         network: &mut Network,
         name: &str,
-        config: SwitchConfig,
+        config: SwitchElementConfig,
         room: &mut Room,
-    ) -> Result<SwitchConfig, TopologyError> {
+    ) -> Result<SwitchElementConfig, TopologyError> {
         let had = self.router.change_switch(name, config)?;
-        if let Some(switch) = self.node(name).and_then(|id| network.node_mut::<Switch>(id))
+        if let Some(switch) = self.node(name).and_then(|id| network.node_mut::<SwitchElement>(id))
             && let Err(cause) = switch.begin_config(config, room)
         {
             self.router.change_switch(name, had)?;
@@ -203,7 +203,7 @@ impl<H: CircuitTable + 'static> Fabric<H> {
 
     /// Makes or takes away some of the ports that are to come or go at a switch, `most` at most. False if there are none.
     pub fn settle_switch(&mut self, network: &mut Network, name: &str, most: usize, room: &mut Room) -> bool {
-        let switch = self.node(name).and_then(|id| network.node_mut::<Switch>(id));
+        let switch = self.node(name).and_then(|id| network.node_mut::<SwitchElement>(id));
         switch.is_some_and(|switch| switch.settle(most, room))
     }
 
@@ -335,7 +335,7 @@ impl<H: CircuitTable + 'static> Fabric<H> {
     ///
     /// # Errors
     /// Something of it is taken; nothing has changed.
-    pub fn restore_circuit(&mut self, network: &mut Network, placed: Placed) -> Result<(), TopologyError> {
+    pub fn restore_circuit(&mut self, network: &mut Network, placed: RoutedCircuit) -> Result<(), TopologyError> {
         let ends = self.router.restore_circuit(placed)?.description.ends.clone();
         self.install_or_undo(network, &ends)
     }
@@ -358,7 +358,7 @@ impl<H: CircuitTable + 'static> Fabric<H> {
         &mut self,
         network: &mut Network,
         circuit: &CircuitDescription,
-    ) -> Result<Placed, TopologyError> {
+    ) -> Result<RoutedCircuit, TopologyError> {
         let placed = self.router.remove_circuit(&circuit.ends)?;
         self.uninstall(network, &placed);
         Ok(placed)
@@ -386,12 +386,12 @@ impl<H: CircuitTable + 'static> Fabric<H> {
             self.change_hosts(network, &had)?;
             return Err(error);
         }
-        self.set_windows(network, &placed.way);
+        self.set_windows(network, &placed.route);
         self.tell(network, &placed, true);
         Ok(before)
     }
 
-    fn change_switches(&self, network: &mut Network, placed: &Placed) -> Result<(), TopologyError> {
+    fn change_switches(&self, network: &mut Network, placed: &RoutedCircuit) -> Result<(), TopologyError> {
         for (route, options) in self.routes_of(placed) {
             let Some(node) = self.node(route.switch).and_then(|id| self.table(network, id)) else { continue };
             node.change_route(route.from, route.to, options)
@@ -401,10 +401,10 @@ impl<H: CircuitTable + 'static> Fabric<H> {
     }
 
     /// What each switch on a circuit's way is told: the contract as it is where cells come in.
-    fn routes_of<'a>(&'a self, placed: &'a Placed) -> Vec<(SwitchRoute<'a>, RouteOptions)> {
+    fn routes_of<'a>(&'a self, placed: &'a RoutedCircuit) -> Vec<(SwitchRoute<'a>, RouteOptions)> {
         let circuit = &placed.description;
-        let routes = self.router.routes(&placed.way, circuit.is_both_ways());
-        let [back, away] = [false, true].map(|away| self.router.variations(&placed.way, away));
+        let routes = self.router.routes(&placed.route, circuit.is_both_ways());
+        let [back, away] = [false, true].map(|away| self.router.variations(&placed.route, away));
         let options = |route: SwitchRoute<'a>| {
             let variation = if route.away { away[route.hop] } else { back[route.hop] };
             let contract = circuit.contract_of(route.away).delayed_by(variation + ROUNDING);
@@ -414,7 +414,7 @@ impl<H: CircuitTable + 'static> Fabric<H> {
     }
 
     /// Where something is promised of a link, its sender's queue is short: order is kept before it.
-    fn set_windows(&self, network: &mut Network, way: &Way) {
+    fn set_windows(&self, network: &mut Network, way: &Route) {
         for hop in &way.hops {
             let Some(link) = self.link_ids.get(&hop.link) else { continue };
             for side in [Side::A, Side::B] {
@@ -428,7 +428,7 @@ impl<H: CircuitTable + 'static> Fabric<H> {
         self.router.set_round(round);
     }
 
-    fn change_hosts(&self, network: &mut Network, placed: &Placed) -> Result<(), TopologyError> {
+    fn change_hosts(&self, network: &mut Network, placed: &RoutedCircuit) -> Result<(), TopologyError> {
         for (end, circuit, port) in self.router.hosted(placed) {
             let Some(host) = self.host(network, &end.station) else { continue };
             host.change_circuit(port, circuit, &options(&placed.description, end))
@@ -437,7 +437,7 @@ impl<H: CircuitTable + 'static> Fabric<H> {
         Ok(())
     }
 
-    fn install(&self, network: &mut Network, placed: &Placed) -> Result<(), TopologyError> {
+    fn install(&self, network: &mut Network, placed: &RoutedCircuit) -> Result<(), TopologyError> {
         let circuit = &placed.description;
         for (route, options) in self.routes_of(placed) {
             let Some(node) = self.node(route.switch).and_then(|id| self.table(network, id)) else { continue };
@@ -445,7 +445,7 @@ impl<H: CircuitTable + 'static> Fabric<H> {
                 .map_err(|cause| TopologyError::Route { switch: route.switch.to_owned(), cause })?;
         }
         self.set_up_inside(network, placed);
-        self.set_windows(network, &placed.way);
+        self.set_windows(network, &placed.route);
         self.tell(network, placed, true);
         for (end, id, port) in self.router.hosted(placed) {
             let Some(host) = self.host(network, &end.station) else { continue };
@@ -459,10 +459,10 @@ impl<H: CircuitTable + 'static> Fabric<H> {
     }
 
     /// The switches on the way of a path are not told of a circuit inside it, but that nothing of the one before is under way.
-    fn set_up_inside(&self, network: &mut Network, placed: &Placed) {
+    fn set_up_inside(&self, network: &mut Network, placed: &RoutedCircuit) {
         let Some(carrier) = self.router.carrier(placed) else { return };
-        let Some(Label::Vc(circuit)) = placed.way.hops.first().map(|hop| hop.label) else { return };
-        for route in self.router.routes(&carrier.way, carrier.description.is_both_ways()) {
+        let Some(Label::Vc(circuit)) = placed.route.hops.first().map(|hop| hop.label) else { return };
+        for route in self.router.routes(&carrier.route, carrier.description.is_both_ways()) {
             if let Some(node) = self.node(route.switch).and_then(|id| self.table(network, id)) {
                 node.set_up_channel(route.from, route.to, circuit.vci);
             }
@@ -470,14 +470,14 @@ impl<H: CircuitTable + 'static> Fabric<H> {
     }
 
     /// Tells the shells at a circuit's outside ends.
-    fn tell(&self, network: &mut Network, placed: &Placed, exists: bool) {
-        for (link, circuit) in self.outside_ends(&placed.description, &placed.way) {
+    fn tell(&self, network: &mut Network, placed: &RoutedCircuit, exists: bool) {
+        for (link, circuit) in self.outside_ends(&placed.description, &placed.route) {
             let notice = CircuitNotice { aal: placed.description.aal, contract: placed.description.contract };
             network.set_circuit(link, circuit, exists.then_some(notice));
         }
     }
 
-    fn outside_ends(&self, circuit: &CircuitDescription, way: &Way) -> Vec<(LinkId, CircuitId)> {
+    fn outside_ends(&self, circuit: &CircuitDescription, way: &Route) -> Vec<(LinkId, CircuitId)> {
         let mut ends = Vec::new();
         for hop in &way.hops {
             let Some(link) = self.link_ids.get(&hop.link) else { continue };
@@ -499,19 +499,19 @@ impl<H: CircuitTable + 'static> Fabric<H> {
         next
     }
 
-    fn uninstall(&self, network: &mut Network, placed: &Placed) {
+    fn uninstall(&self, network: &mut Network, placed: &RoutedCircuit) {
         self.tell(network, placed, false);
         for (end, id, port) in self.router.hosted(placed) {
             if let Some(host) = self.host(network, &end.station) {
                 host.remove_circuit(port, id);
             }
         }
-        for route in self.router.routes(&placed.way, placed.description.is_both_ways()) {
+        for route in self.router.routes(&placed.route, placed.description.is_both_ways()) {
             if let Some(node) = self.node(route.switch).and_then(|id| self.table(network, id)) {
                 node.remove_route(route.from.0, route.from.1, None);
             }
         }
-        self.set_windows(network, &placed.way);
+        self.set_windows(network, &placed.route);
     }
 
     fn host<'a>(&self, network: &'a mut Network, name: &str) -> Option<&'a mut H> {

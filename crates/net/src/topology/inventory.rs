@@ -3,7 +3,7 @@
 use super::labels::Labels;
 use super::{Attachment, CircuitEnd, LinkDescription, Station, TopologyError};
 use crate::line::Side;
-use crate::switch::{Label, SwitchConfig};
+use crate::switch::{Label, SwitchElementConfig};
 use std::collections::{BTreeMap, BTreeSet};
 use traffic::Admission;
 
@@ -11,23 +11,23 @@ use traffic::Admission;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkKey(pub(super) u32);
 
-/// What bounds a station.
+/// What a station is, and a switch's bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Bounds {
+pub enum StationKind {
     /// A host has as many ports as it has links.
     Host,
     /// A switch's ports and routes.
-    Switch(SwitchConfig),
+    Switch(SwitchElementConfig),
     /// Something outside.
     Outside,
 }
 
-impl Bounds {
+impl StationKind {
     pub(super) fn station(&self) -> Station {
         match self {
-            Bounds::Host => Station::Host,
-            Bounds::Switch(_) => Station::Switch,
-            Bounds::Outside => Station::Outside,
+            StationKind::Host => Station::Host,
+            StationKind::Switch(_) => Station::Switch,
+            StationKind::Outside => Station::Outside,
         }
     }
 }
@@ -35,7 +35,7 @@ impl Bounds {
 /// A station.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct StationState {
-    pub(super) bounds: Bounds,
+    pub(super) kind: StationKind,
     /// The link at each port that has one, and which of its sides is here.
     pub(super) ports: BTreeMap<u16, (LinkKey, Side)>,
     /// Of a switch: those that lead to another switch.
@@ -85,25 +85,25 @@ pub(super) struct Inventory {
 }
 
 impl Inventory {
-    pub(super) fn add_station(&mut self, name: &str, bounds: Bounds) -> Result<(), TopologyError> {
+    pub(super) fn add_station(&mut self, name: &str, kind: StationKind) -> Result<(), TopologyError> {
         if self.stations.contains_key(name) {
             return Err(TopologyError::StationExists(name.to_owned()));
         }
         self.stations.insert(
             name.to_owned(),
-            StationState { bounds, ports: BTreeMap::new(), trunks: BTreeMap::new(), routes: 0, ends: BTreeMap::new() },
+            StationState { kind, ports: BTreeMap::new(), trunks: BTreeMap::new(), routes: 0, ends: BTreeMap::new() },
         );
         Ok(())
     }
 
-    pub(super) fn remove_station(&mut self, name: &str) -> Result<Bounds, TopologyError> {
+    pub(super) fn remove_station(&mut self, name: &str) -> Result<StationKind, TopologyError> {
         let station = self.station(name)?;
         if !station.ports.is_empty() {
             return Err(TopologyError::StationInUse(name.to_owned()));
         }
-        let bounds = station.bounds;
+        let kind = station.kind;
         self.stations.remove(name);
-        Ok(bounds)
+        Ok(kind)
     }
 
     pub(super) fn station(&self, name: &str) -> Result<&StationState, TopologyError> {
@@ -111,7 +111,7 @@ impl Inventory {
     }
 
     fn end_key(state: &StationState, end: &CircuitEnd) -> (Option<u16>, Label) {
-        (end.port.filter(|_| matches!(state.bounds, Bounds::Switch(_))), end.label())
+        (end.port.filter(|_| matches!(state.kind, StationKind::Switch(_))), end.label())
     }
 
     /// The circuit that has this end, by number.
@@ -131,9 +131,13 @@ impl Inventory {
     }
 
     /// Gives a switch other bounds; those it had come back.
-    pub(super) fn change_switch(&mut self, name: &str, wanted: SwitchConfig) -> Result<SwitchConfig, TopologyError> {
+    pub(super) fn change_switch(
+        &mut self,
+        name: &str,
+        wanted: SwitchElementConfig,
+    ) -> Result<SwitchElementConfig, TopologyError> {
         let state = self.station(name)?;
-        let Bounds::Switch(had) = state.bounds else { return Err(TopologyError::NoBounds(name.to_owned())) };
+        let StationKind::Switch(had) = state.kind else { return Err(TopologyError::NoBounds(name.to_owned())) };
         let ports = state.ports.keys().next_back().map_or(0, |last| usize::from(*last) + 1);
         let below = |what, bound, used| TopologyError::BelowUse { station: name.to_owned(), what, bound, used };
         if usize::from(wanted.link_ports()) < ports {
@@ -143,7 +147,7 @@ impl Inventory {
             return Err(below("max_routes", wanted.max_routes, state.routes));
         }
         if let Some(state) = self.stations.get_mut(name) {
-            state.bounds = Bounds::Switch(wanted);
+            state.kind = StationKind::Switch(wanted);
         }
         Ok(had)
     }
@@ -156,7 +160,7 @@ impl Inventory {
             let gap = station.ports.keys().zip(0u16..).find(|(port, place)| *port != place).map(|(_, place)| place);
             gap.unwrap_or(station.ports.len() as u16)
         });
-        if let Bounds::Switch(config) = station.bounds
+        if let StationKind::Switch(config) = station.kind
             && port >= config.link_ports()
         {
             let (switch, last) = (attachment.station.clone(), config.link_ports().saturating_sub(1));
@@ -174,7 +178,7 @@ impl Inventory {
             return Err(TopologyError::Loop(format!("{a} - {b}")));
         }
         let ports = [self.settle_port(a)?, self.settle_port(b)?];
-        let outside = |end: &Attachment| self.station(&end.station).map(|s| s.bounds == Bounds::Outside);
+        let outside = |end: &Attachment| self.station(&end.station).map(|s| s.kind == StationKind::Outside);
         if outside(a)? && outside(b)? {
             return Err(TopologyError::BothOutside(format!("{a} - {b}")));
         }
@@ -200,7 +204,7 @@ impl Inventory {
 
     fn insert_link(&mut self, key: LinkKey, description: &LinkDescription, ports: [u16; 2]) {
         let [a, b] = &description.ends;
-        let is_switch = |end: &Attachment| matches!(self.stations[&end.station].bounds, Bounds::Switch(_));
+        let is_switch = |end: &Attachment| matches!(self.stations[&end.station].kind, StationKind::Switch(_));
         let is_trunk = is_switch(a) && is_switch(b);
         for (end, port, side) in [(a, ports[0], Side::A), (b, ports[1], Side::B)] {
             if let Some(station) = self.stations.get_mut(&end.station) {

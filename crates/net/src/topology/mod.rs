@@ -11,11 +11,11 @@ mod rate;
 mod router;
 
 pub use fabric::{CircuitTable, Fabric};
-pub use inventory::{Bounds, LinkKey};
+pub use inventory::{LinkKey, StationKind};
 pub use rate::{RateError, parse_circuit_rate, parse_link_rate};
-pub use router::{Hop, Placed, Router, SwitchHop, Way};
+pub use router::{Hop, Route, RoutedCircuit, Router, SwitchHop};
 
-use crate::frame::Aal;
+use crate::frame::FrameAal;
 use crate::network::{ConnectError, LinkConfig};
 use crate::switch::{Label, RouteError};
 use std::collections::BTreeMap;
@@ -139,7 +139,7 @@ pub struct CircuitDescription {
     /// Its ends, the root first.
     pub ends: Vec<CircuitEnd>,
     /// Adaptation layer.
-    pub aal: Aal,
+    pub aal: FrameAal,
     /// Traffic contract, of the direction from the first end; of the other too if [`CircuitDescription::back`] says nothing.
     pub contract: Contract,
     /// Traffic contract of the direction to the first end, where it is another.
@@ -190,7 +190,7 @@ impl CircuitDescription {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CircuitOptions {
     /// Adaptation layer.
-    pub aal: Aal,
+    pub aal: FrameAal,
     /// Traffic contract of what it sends.
     pub contract: Contract,
     /// Whether the host may send: not at the leaves of a multipoint circuit.

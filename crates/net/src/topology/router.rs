@@ -4,11 +4,11 @@
 mod hops;
 mod search;
 
-use super::inventory::{Bounds, Inventory, LinkState, other};
+use super::inventory::{Inventory, LinkState, StationKind, other};
 use super::{CircuitDescription, CircuitEnd, LinkDescription, LinkKey, Station, TopologyError};
 use crate::line::Side;
 use crate::network::LinkConfig;
-use crate::switch::{Label, SwitchConfig};
+use crate::switch::{Label, SwitchElementConfig};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use traffic::Contract;
@@ -27,7 +27,7 @@ pub struct Hop {
 
 /// A circuit's way: a tree of hops, each after the one that leads to it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Way {
+pub struct Route {
     /// The links.
     pub hops: Vec<Hop>,
     /// Whether a path that is switched whole carries it: switches have no route of its own then.
@@ -36,16 +36,16 @@ pub struct Way {
 
 /// A circuit with its way.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Placed {
+pub struct RoutedCircuit {
     /// As it was described.
     pub description: CircuitDescription,
     /// Where it goes.
-    pub way: Way,
+    pub route: Route,
 }
 
 #[derive(Debug, Clone)]
 struct Slot {
-    placed: Placed,
+    placed: RoutedCircuit,
     /// The path that carries it, by number.
     carrier: Option<u32>,
     /// Circuits that it carries.
@@ -108,15 +108,15 @@ impl Router {
     ///
     /// # Errors
     /// The name is taken.
-    pub fn add_station(&mut self, name: &str, bounds: Bounds) -> Result<(), TopologyError> {
-        self.inventory.add_station(name, bounds)
+    pub fn add_station(&mut self, name: &str, kind: StationKind) -> Result<(), TopologyError> {
+        self.inventory.add_station(name, kind)
     }
 
     /// Removes a station that has no links any more; gives what it was.
     ///
     /// # Errors
     /// It is unknown or has links.
-    pub fn remove_station(&mut self, name: &str) -> Result<Bounds, TopologyError> {
+    pub fn remove_station(&mut self, name: &str) -> Result<StationKind, TopologyError> {
         self.inventory.remove_station(name)
     }
 
@@ -124,18 +124,22 @@ impl Router {
     ///
     /// # Errors
     /// It uses more than they allow.
-    pub fn change_switch(&mut self, name: &str, config: SwitchConfig) -> Result<SwitchConfig, TopologyError> {
+    pub fn change_switch(
+        &mut self,
+        name: &str,
+        config: SwitchElementConfig,
+    ) -> Result<SwitchElementConfig, TopologyError> {
         self.inventory.change_switch(name, config)
     }
 
     /// All names and what they stand for.
-    pub fn stations(&self) -> impl Iterator<Item = (&str, Bounds)> {
-        self.inventory.stations.iter().map(|(name, state)| (name.as_str(), state.bounds))
+    pub fn stations(&self) -> impl Iterator<Item = (&str, StationKind)> {
+        self.inventory.stations.iter().map(|(name, state)| (name.as_str(), state.kind))
     }
 
     /// What a name stands for, with its bounds.
-    pub fn bounds(&self, name: &str) -> Option<Bounds> {
-        self.inventory.stations.get(name).map(|state| state.bounds)
+    pub fn kind(&self, name: &str) -> Option<StationKind> {
+        self.inventory.stations.get(name).map(|state| state.kind)
     }
 
     /// The link after another one by its key, or the first.
@@ -147,7 +151,7 @@ impl Router {
 
     /// What a name stands for.
     pub fn station(&self, name: &str) -> Option<Station> {
-        self.inventory.stations.get(name).map(|state| state.bounds.station())
+        self.inventory.stations.get(name).map(|state| state.kind.station())
     }
 
     /// Adds a link; its ports are settled.
@@ -256,7 +260,7 @@ impl Router {
     }
 
     /// Circuits over a link by their numbers from `from` on, `most` at most, and the number to go on from; `None` at the end.
-    pub fn circuits_over_from(&self, key: LinkKey, from: u32, most: usize) -> (Vec<&Placed>, Option<u32>) {
+    pub fn circuits_over_from(&self, key: LinkKey, from: u32, most: usize) -> (Vec<&RoutedCircuit>, Option<u32>) {
         let Some(link) = self.inventory.links.get(&key) else { return (Vec::new(), None) };
         let mut numbers = link.circuits.range(from..);
         let part = numbers.by_ref().take(most).filter_map(|number| self.slot(*number)).map(|slot| &slot.placed);
@@ -278,7 +282,7 @@ impl Router {
     }
 
     /// All circuits.
-    pub fn circuits(&self) -> impl Iterator<Item = &Placed> {
+    pub fn circuits(&self) -> impl Iterator<Item = &RoutedCircuit> {
         self.slots.values().map(|slot| &slot.placed)
     }
 
@@ -288,7 +292,7 @@ impl Router {
     }
 
     /// The circuit that has this end.
-    pub fn find_circuit(&self, end: &CircuitEnd) -> Option<&Placed> {
+    pub fn find_circuit(&self, end: &CircuitEnd) -> Option<&RoutedCircuit> {
         self.slot(self.inventory.circuit_at(end)?).map(|slot| &slot.placed)
     }
 
@@ -303,19 +307,22 @@ impl Router {
     ///
     /// # Errors
     /// Why it cannot be; nothing is taken.
-    pub fn add_circuit(&mut self, circuit: &CircuitDescription) -> Result<&Placed, TopologyError> {
-        let (way, carrier) = self.find_way(circuit)?;
-        self.place(Placed { description: circuit.clone(), way }, carrier)
+    pub fn add_circuit(&mut self, circuit: &CircuitDescription) -> Result<&RoutedCircuit, TopologyError> {
+        let (way, carrier) = self.find_route(circuit)?;
+        self.place(RoutedCircuit { description: circuit.clone(), route: way }, carrier)
     }
 
     /// Puts a circuit back on the way that it had.
     ///
     /// # Errors
     /// Something of it is taken; nothing has changed.
-    pub fn restore_circuit(&mut self, placed: Placed) -> Result<&Placed, TopologyError> {
-        let carrier =
-            if placed.way.inside { self.find_carrier(&placed.description)?.map(|(_, carrier)| carrier) } else { None };
-        for hop in &placed.way.hops {
+    pub fn restore_circuit(&mut self, placed: RoutedCircuit) -> Result<&RoutedCircuit, TopologyError> {
+        let carrier = if placed.route.inside {
+            self.find_carrier(&placed.description)?.map(|(_, carrier)| carrier)
+        } else {
+            None
+        };
+        for hop in &placed.route.hops {
             let link = self.link_state(hop.link)?;
             let free = match hop.label {
                 Label::Vc(id) if carrier.is_some() => link.labels.is_free_inside(id),
@@ -329,13 +336,13 @@ impl Router {
     }
 
     /// The path that a circuit is inside of.
-    pub(super) fn carrier(&self, placed: &Placed) -> Option<&Placed> {
+    pub(super) fn carrier(&self, placed: &RoutedCircuit) -> Option<&RoutedCircuit> {
         let number = self.find(&placed.description.ends).ok()?;
         self.slot(self.slot(number)?.carrier?).map(|slot| &slot.placed)
     }
 
-    fn place(&mut self, placed: Placed, carrier: Option<u32>) -> Result<&Placed, TopologyError> {
-        for hop in &placed.way.hops {
+    fn place(&mut self, placed: RoutedCircuit, carrier: Option<u32>) -> Result<&RoutedCircuit, TopologyError> {
+        for hop in &placed.route.hops {
             let link = self.link_state(hop.link)?;
             let vpi = match hop.label {
                 Label::Vc(id) => id.vpi,
@@ -352,10 +359,10 @@ impl Router {
             }
         }
         let both_ways = placed.description.is_both_ways();
-        let routes = self.routes_by_switch(&placed.way, both_ways);
+        let routes = self.routes_by_switch(&placed.route, both_ways);
         self.check_routes(&routes)?;
         let changed = match carrier {
-            None => self.admitted(&placed.way, &placed.description, None)?,
+            None => self.admitted(&placed.route, &placed.description, None)?,
             Some(_) => Vec::new(),
         };
         for (link, admission) in changed {
@@ -364,7 +371,7 @@ impl Router {
             }
         }
         let number = self.free.pop().unwrap_or(self.slots.len() as u32);
-        for hop in &placed.way.hops {
+        for hop in &placed.route.hops {
             let Some(link) = self.inventory.links.get_mut(&hop.link) else { continue };
             link.labels.take(hop.label);
             link.circuits.insert(number);
@@ -387,7 +394,7 @@ impl Router {
     ///
     /// # Errors
     /// There is none with these ends, or it is a path that carries others.
-    pub fn remove_circuit(&mut self, ends: &[CircuitEnd]) -> Result<Placed, TopologyError> {
+    pub fn remove_circuit(&mut self, ends: &[CircuitEnd]) -> Result<RoutedCircuit, TopologyError> {
         let number = self.find(ends)?;
         if self.slot(number).is_some_and(|slot| slot.riders > 0) {
             return Err(TopologyError::PathInUse(ends.first().map(ToString::to_string).unwrap_or_default()));
@@ -399,7 +406,7 @@ impl Router {
             path.riders -= 1;
         }
         let both_ways = placed.description.is_both_ways();
-        for hop in &placed.way.hops {
+        for hop in &placed.route.hops {
             let Some(link) = self.inventory.links.get_mut(&hop.link) else { continue };
             link.labels.give_back(hop.label);
             link.circuits.remove(&number);
@@ -412,7 +419,7 @@ impl Router {
                 }
             }
         }
-        let routes = self.routes_by_switch(&placed.way, both_ways);
+        let routes = self.routes_by_switch(&placed.route, both_ways);
         self.count_routes(&routes, -1);
         for end in &placed.description.ends {
             self.inventory.set_circuit_at(end, None);
@@ -429,13 +436,13 @@ impl Router {
         ends: &[CircuitEnd],
         contract: Contract,
         back: Option<Contract>,
-    ) -> Result<Placed, TopologyError> {
+    ) -> Result<RoutedCircuit, TopologyError> {
         let number = self.find(ends)?;
         let Some(slot) = self.slot(number) else { return Err(TopologyError::NoCircuit(String::new())) };
         let had = slot.placed.clone();
         let wanted = CircuitDescription { contract, back, ..had.description.clone() };
         let changed = match slot.carrier {
-            None => self.admitted(&had.way, &wanted, Some(&had.description))?,
+            None => self.admitted(&had.route, &wanted, Some(&had.description))?,
             Some(_) => Vec::new(),
         };
         for (link, admission) in changed {
@@ -460,10 +467,13 @@ impl Router {
     }
 
     /// The ends of a circuit at which a host has it, with the port there.
-    pub fn hosted<'a>(&'a self, placed: &'a Placed) -> impl Iterator<Item = (&'a CircuitEnd, CircuitId, u16)> + 'a {
+    pub fn hosted<'a>(
+        &'a self,
+        placed: &'a RoutedCircuit,
+    ) -> impl Iterator<Item = (&'a CircuitEnd, CircuitId, u16)> + 'a {
         let here = |end: &&CircuitEnd| !end.path && self.station(&end.station) == Some(Station::Host);
         let mut ports = BTreeMap::new();
-        for hop in &placed.way.hops {
+        for hop in &placed.route.hops {
             for (station, port) in [Side::A, Side::B].into_iter().filter_map(|side| self.end(hop, side)) {
                 ports.entry(station).or_insert(port);
             }

@@ -1,6 +1,6 @@
 //! Reception: frames that a network interface holds, and how what lies in them becomes the application's.
 
-use super::{Hold, Place, Process, Refusal, Spaces, Tables};
+use super::{FramePlace, Hold, Process, Refusal, Spaces, Tables};
 use crate::gather::{Frame, Gather};
 
 /// How an SDU got to its application.
@@ -72,12 +72,12 @@ impl Spaces {
             } else {
                 match if whole { self.fresh(slot) } else { None } {
                     Some(frame) => {
-                        copy_in(&part, Place { frame, offset: 0 }, tables);
+                        copy_in(&part, FramePlace { frame, offset: 0 }, tables);
                         self.rebind(slot, frame, tables);
                     }
                     None if self.write_fault(process, page * self.page as u64, tables).is_ok() => {
                         let frame = self.slots[slot as usize].frame;
-                        copy_in(&part, Place { frame, offset }, tables);
+                        copy_in(&part, FramePlace { frame, offset }, tables);
                     }
                     None => break,
                 }
@@ -98,9 +98,9 @@ impl Spaces {
     }
 }
 
-fn copy_in(part: &Gather, mut to: Place, tables: &mut impl Tables) {
+fn copy_in(part: &Gather, mut to: FramePlace, tables: &mut impl Tables) {
     for piece in part.pages() {
-        tables.copy(Place { frame: piece.frame, offset: piece.offset }, to, piece.octets);
+        tables.copy(FramePlace { frame: piece.frame, offset: piece.offset }, to, piece.octets);
         to.offset += piece.octets;
     }
 }

@@ -31,7 +31,7 @@ use core::mem::MaybeUninit;
 use core::ops::Range;
 pub use delivery::{Delivery, DemuxConfig, Progress, Reason};
 use table::{Ended, Table};
-pub(crate) use table::{Entry, FREE, Place, Rest, head_of};
+pub(crate) use table::{Entry, FREE, PduPlace, Rest, head_of};
 pub(crate) use turns::Turns;
 use wire::Counters;
 
@@ -85,7 +85,7 @@ pub(super) type Ahead<'a> = [&'a Block; 2];
 #[derive(Clone, Copy)]
 struct Record {
     state: u128,
-    place: Place,
+    place: PduPlace,
     entry: *mut Entry,
     last: u32,
     row: u32,
@@ -308,7 +308,7 @@ impl<const S: usize> Loop<'_, S> {
                     let record = Record { state: (*entry).state, place, entry, last: i as u32, row: 0 };
                     self.ended.get_unchecked_mut(self.waiting).write(record);
                     self.waiting += 1;
-                    (*entry).place = Place::IDLE;
+                    (*entry).place = PduPlace::IDLE;
                     self.counts.cells += 1;
                     i += 1;
                     continue;
@@ -338,7 +338,7 @@ impl<const S: usize> Loop<'_, S> {
     unsafe fn begin<E: Engine>(&mut self, block: &Block, entry: *mut Entry, end: bool) -> bool {
         // SAFETY: the caller's.
         unsafe {
-            let free = (*entry).place == Place::IDLE && self.circuits.free().has(1);
+            let free = (*entry).place == PduPlace::IDLE && self.circuits.free().has(1);
             if !free && !self.no_room(block, entry, end) {
                 return false;
             }
@@ -364,7 +364,7 @@ impl<const S: usize> Loop<'_, S> {
     unsafe fn no_room(&mut self, block: &Block, entry: *mut Entry, end: bool) -> bool {
         // SAFETY: the caller's.
         unsafe {
-            if (*entry).place == Place::IDLE && self.waiting > 0 {
+            if (*entry).place == PduPlace::IDLE && self.waiting > 0 {
                 (self.steps.finish)(self, block);
                 if self.circuits.free().top().has_room() {
                     return true;
@@ -398,7 +398,7 @@ impl<const S: usize> Loop<'_, S> {
                 let head = *block.heads.get_unchecked(i);
                 let end = u64::from(head) & END != 0;
                 let before = (*entry).place;
-                let idle = before == Place::IDLE;
+                let idle = before == PduPlace::IDLE;
                 let mut place = select_unpredictable(idle, free.top(), before);
                 if !place.has_room() {
                     self.circuits.taken(free);
@@ -427,7 +427,7 @@ impl<const S: usize> Loop<'_, S> {
                 (*record).entry = entry;
                 (*record).last = i as u32;
                 waiting += usize::from(end);
-                (*entry).place = select_unpredictable(end, Place::IDLE, place);
+                (*entry).place = select_unpredictable(end, PduPlace::IDLE, place);
                 cell = cell.wrapping_add(S);
             }
         }

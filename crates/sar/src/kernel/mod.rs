@@ -41,7 +41,7 @@ pub(crate) use engine::{In, Out, Stop, pass_over};
 use core::fmt;
 use core::ops::Range;
 use demultiplex::{Ahead, Block, Loop, Steps};
-pub(crate) use demultiplex::{Circuits, Entry, FREE, FreeBuffers, Place, Rest, Turns, head_of, lose};
+pub(crate) use demultiplex::{Circuits, Entry, FREE, FreeBuffers, PduPlace, Rest, Turns, head_of, lose};
 pub use demultiplex::{Delivery, DemuxConfig, Progress, Reason};
 use std::sync::OnceLock;
 

@@ -31,7 +31,7 @@ pub struct PingConfig {
 
 /// What came of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum PingOutcome {
     /// Answered.
     Answer {
         /// Which, from 0.
@@ -53,7 +53,7 @@ pub struct Pinger {
     sent: u32,
     next: Time,
     waiting: VecDeque<(u32, Time)>,
-    outcomes: VecDeque<Outcome>,
+    outcomes: VecDeque<PingOutcome>,
     rtts: Vec<Duration>,
     lost: u32,
 }
@@ -96,7 +96,7 @@ impl Pinger {
             let (_, sent) = self.waiting.remove(at).unwrap_or((sequence, now));
             let rtt = now.since(sent);
             self.rtts.push(rtt);
-            self.outcomes.push_back(Outcome::Answer { sequence, rtt });
+            self.outcomes.push_back(PingOutcome::Answer { sequence, rtt });
         }
     }
 
@@ -107,7 +107,7 @@ impl Pinger {
         {
             self.waiting.pop_front();
             self.lost += 1;
-            self.outcomes.push_back(Outcome::Lost { sequence });
+            self.outcomes.push_back(PingOutcome::Lost { sequence });
         }
     }
 
@@ -118,7 +118,7 @@ impl Pinger {
     }
 
     /// What has come of requests since the last call, oldest first.
-    pub fn poll_outcome(&mut self) -> Option<Outcome> {
+    pub fn poll_outcome(&mut self) -> Option<PingOutcome> {
         self.outcomes.pop_front()
     }
 
@@ -210,14 +210,14 @@ mod tests {
         p.handle_cell(&first, Time::from_micros(1));
         p.handle_cell(&answer(&first), Time::from_micros(7));
         p.handle_cell(&answer(&first), Time::from_micros(9));
-        assert_eq!(p.poll_outcome(), Some(Outcome::Answer { sequence: 0, rtt: Duration::from_micros(7) }));
+        assert_eq!(p.poll_outcome(), Some(PingOutcome::Answer { sequence: 0, rtt: Duration::from_micros(7) }));
         let second = p.poll_transmit(Time::from_millis(10)).unwrap();
         let third = p.poll_transmit(Time::from_millis(20)).unwrap();
         p.handle_cell(&answer(&third), Time::from_millis(21));
         assert!(!p.is_done());
         p.handle_timeout(Time::from_millis(5010));
-        assert_eq!(p.poll_outcome(), Some(Outcome::Answer { sequence: 2, rtt: Duration::from_millis(1) }));
-        assert_eq!(p.poll_outcome(), Some(Outcome::Lost { sequence: 1 }));
+        assert_eq!(p.poll_outcome(), Some(PingOutcome::Answer { sequence: 2, rtt: Duration::from_millis(1) }));
+        assert_eq!(p.poll_outcome(), Some(PingOutcome::Lost { sequence: 1 }));
         p.handle_cell(&answer(&second), Time::from_millis(5011));
         assert!(p.is_done());
         let s = p.statistics();

@@ -7,7 +7,7 @@
 use super::{Change, Kind, Pending, Point};
 use crate::circuit::{Circuit, Frame, NONE, flag};
 use crate::index::Outgoing;
-use crate::{Plane, Switch};
+use crate::{CellPlane, Switch};
 use wire::{Cell, DropReason};
 
 impl Switch {
@@ -79,7 +79,7 @@ impl Switch {
             self.unlink(from);
             return;
         }
-        let Plane { circuits, roots, .. } = &mut self.plane;
+        let CellPlane { circuits, roots, .. } = &mut self.plane;
         let leaves = &mut roots[circuit.side as usize];
         let goes = |leaf: &u32| (circuits[*leaf as usize].port, circuits[*leaf as usize].out_label()) == to;
         if let Some(at) = leaves.iter().position(goes) {
@@ -96,7 +96,7 @@ impl Switch {
     }
 }
 
-impl Plane {
+impl CellPlane {
     /// A line that is not in use.
     pub(super) fn take_circuit(&mut self) -> Option<u32> {
         if self.in_use >= self.max_circuits {

@@ -3,7 +3,7 @@
 use super::{ChangeError, Point};
 use crate::circuit::{Circuit, Frame, NONE, flag};
 use crate::profile::Profile;
-use crate::{Plane, Switch};
+use crate::{CellPlane, Switch};
 use wire::Label;
 
 impl Switch {
@@ -47,7 +47,7 @@ impl Switch {
     }
 }
 
-impl Plane {
+impl CellPlane {
     /// The line of a route's branch, and whether it is the first.
     fn branch_to(&self, route: u32, to: Point) -> Option<(u32, bool)> {
         let goes = |id: u32| {

@@ -36,7 +36,7 @@ impl Request {
 
 /// What came of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum RequestOutcome {
     /// No answer yet.
     Asking,
     /// It is so.
@@ -47,14 +47,14 @@ pub enum Outcome {
     TimedOut,
 }
 
-impl Outcome {
+impl RequestOutcome {
     /// As `status` writes it.
     pub const fn name(self) -> &'static str {
         match self {
-            Outcome::Asking => "asking",
-            Outcome::Confirmed => "confirmed",
-            Outcome::Denied => "denied",
-            Outcome::TimedOut => "timed out",
+            RequestOutcome::Asking => "asking",
+            RequestOutcome::Confirmed => "confirmed",
+            RequestOutcome::Denied => "denied",
+            RequestOutcome::TimedOut => "timed out",
         }
     }
 }
@@ -83,7 +83,7 @@ pub enum RequestError {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Asked {
     pub(super) request: Request,
-    pub(super) outcome: Outcome,
+    pub(super) outcome: RequestOutcome,
     tag: u8,
     tries: u8,
     due: Time,
@@ -91,11 +91,11 @@ pub(super) struct Asked {
 
 impl Asked {
     pub(super) const fn new(request: Request, tag: u8, now: Time) -> Self {
-        Asked { request, outcome: Outcome::Asking, tag, tries: 0, due: now }
+        Asked { request, outcome: RequestOutcome::Asking, tag, tries: 0, due: now }
     }
 
     pub(super) fn is_open(&self) -> bool {
-        self.outcome == Outcome::Asking
+        self.outcome == RequestOutcome::Asking
     }
 
     pub(super) const fn tag(&self) -> u8 {
@@ -126,18 +126,20 @@ impl Asked {
             self.is_open() && (answer.tag, answer.subject, answer.directions) == (self.tag, subject, directions);
         self.outcome = match (answer.message, activate) {
             (Message::ActivationConfirmed, true) | (Message::DeactivationConfirmed, false) if is_ours => {
-                Outcome::Confirmed
+                RequestOutcome::Confirmed
             }
-            (Message::ActivationDenied, true) | (Message::DeactivationDenied, false) if is_ours => Outcome::Denied,
+            (Message::ActivationDenied, true) | (Message::DeactivationDenied, false) if is_ours => {
+                RequestOutcome::Denied
+            }
             _ => return false,
         };
-        self.outcome == Outcome::Confirmed
+        self.outcome == RequestOutcome::Confirmed
     }
 
     /// Gives up once the last try is overdue.
     pub(super) fn handle_timeout(&mut self, now: Time) {
         if self.is_open() && self.tries >= TRIES && self.due <= now {
-            self.outcome = Outcome::TimedOut;
+            self.outcome = RequestOutcome::TimedOut;
         }
     }
 

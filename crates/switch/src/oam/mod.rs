@@ -13,7 +13,7 @@ mod point;
 mod tests;
 mod timers;
 
-pub use activation::{Outcome, Request, RequestError};
+pub use activation::{Request, RequestError, RequestOutcome};
 pub use alarm::{Alarm, AlarmKind, LOSS_OF_CONTINUITY, PERIOD, RELEASE};
 pub(crate) use fate::{Fate, fate};
 pub use monitoring::{Results, Totals};

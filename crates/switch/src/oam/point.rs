@@ -1,6 +1,6 @@
 //! An end point of an OAM flow: of a connection, or of a segment of it.
 
-use super::activation::{Asked, Outcome, Request, RequestError};
+use super::activation::{Asked, Request, RequestError, RequestOutcome};
 use super::alarm::{Alarm, Alarms, PERIOD};
 use super::monitoring::{Results, Sink, Source};
 use std::collections::VecDeque;
@@ -137,7 +137,7 @@ impl EndPoint {
     }
 
     /// The last request made here, and what came of it.
-    pub fn last_request(&self) -> Option<(Request, Outcome)> {
+    pub fn last_request(&self) -> Option<(Request, RequestOutcome)> {
         self.asked.map(|asked| (asked.request, asked.outcome))
     }
 

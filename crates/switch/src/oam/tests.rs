@@ -169,10 +169,10 @@ fn activation_is_agreed_repeated_when_unanswered_and_given_up_after_three_times(
     pair.now = at(5000);
     pair.talk(|from, _| from == 1);
     assert_eq!(pair.ends[1].continuity(), [true, true]);
-    assert_eq!(pair.ends[0].last_request(), Some((request, Outcome::Asking)));
+    assert_eq!(pair.ends[0].last_request(), Some((request, RequestOutcome::Asking)));
     pair.now = at(10_000);
     pair.talk(|_, _| false);
-    assert_eq!(pair.ends[0].last_request(), Some((request, Outcome::Confirmed)));
+    assert_eq!(pair.ends[0].last_request(), Some((request, RequestOutcome::Confirmed)));
     assert_eq!(pair.ends[0].continuity(), [true, true]);
     pair.ends[0].request(Request::continuity(false), pair.now).unwrap();
     pair.talk(|_, _| false);
@@ -188,7 +188,7 @@ fn activation_is_agreed_repeated_when_unanswered_and_given_up_after_three_times(
         });
     }
     assert_eq!(asked, 3);
-    assert_eq!(pair.ends[0].last_request(), Some((Request::monitoring(true, block), Outcome::TimedOut)));
+    assert_eq!(pair.ends[0].last_request(), Some((Request::monitoring(true, block), RequestOutcome::TimedOut)));
     assert_eq!(pair.ends[0].monitoring(), (None, None));
 }
 

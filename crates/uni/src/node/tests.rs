@@ -7,7 +7,7 @@ mod resynchronised;
 
 use super::*;
 use crate::call::{Config, PartyId, Side, State, Version};
-use crate::simulation::{Place, Simulation};
+use crate::simulation::{Simulation, WireEnd};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use wire::q2931::{AalParameters, Bearer, Direction, Element, LowLayer, Party, Qos, Traffic, TransitDelay};
@@ -53,10 +53,10 @@ fn row(switches: usize) -> Simulation {
     }
     let mut net = Simulation::new(hosts, nodes);
     for s in 0..switches {
-        net.join(Place::Host(2 * s), Place::Switch(s, 0), DELAY);
-        net.join(Place::Host(2 * s + 1), Place::Switch(s, 1), DELAY);
+        net.join(WireEnd::Host(2 * s), WireEnd::Switch(s, 0), DELAY);
+        net.join(WireEnd::Host(2 * s + 1), WireEnd::Switch(s, 1), DELAY);
         if s + 1 < switches {
-            net.join(Place::Switch(s, 3), Place::Switch(s + 1, 2), DELAY);
+            net.join(WireEnd::Switch(s, 3), WireEnd::Switch(s + 1, 2), DELAY);
         }
     }
     net.start();
@@ -275,9 +275,9 @@ fn another_networks_numbers_are_passed_on_as_not_checked_and_only_where_a_route_
         second.routes_mut().add(Prefix::new(address(0, 0), 104), 1);
         let hosts = (0..2).map(|_| Port::new(Config::new(Side::User, Version::Uni31))).collect();
         let mut net = Simulation::new(hosts, vec![first, second]);
-        net.join(Place::Host(0), Place::Switch(0, 0), DELAY);
-        net.join(Place::Host(1), Place::Switch(1, 0), DELAY);
-        net.join(Place::Switch(0, 1), Place::Switch(1, 1), DELAY);
+        net.join(WireEnd::Host(0), WireEnd::Switch(0, 0), DELAY);
+        net.join(WireEnd::Host(1), WireEnd::Switch(1, 0), DELAY);
+        net.join(WireEnd::Switch(0, 1), WireEnd::Switch(1, 1), DELAY);
         net.start();
         net.run_for(Duration::from_secs(3));
         let (mut book, now) = (Book::default(), net.now());
@@ -328,10 +328,10 @@ fn the_next_best_route_takes_over() {
     let b = Node::new(vec![user(1, 0), b_side(&narrow), b_side(&wide)]);
     let hosts = (0..2).map(|_| Port::new(Config::new(Side::User, Version::Uni31))).collect();
     let mut net = Simulation::new(hosts, vec![a, b]);
-    net.join(Place::Host(0), Place::Switch(0, 0), DELAY);
-    net.join(Place::Host(1), Place::Switch(1, 0), DELAY);
-    net.join(Place::Switch(0, 1), Place::Switch(1, 1), DELAY);
-    net.join(Place::Switch(0, 2), Place::Switch(1, 2), DELAY);
+    net.join(WireEnd::Host(0), WireEnd::Switch(0, 0), DELAY);
+    net.join(WireEnd::Host(1), WireEnd::Switch(1, 0), DELAY);
+    net.join(WireEnd::Switch(0, 1), WireEnd::Switch(1, 1), DELAY);
+    net.join(WireEnd::Switch(0, 2), WireEnd::Switch(1, 2), DELAY);
     net.start();
     net.run_for(Duration::from_secs(3));
     let mut book = Book::default();

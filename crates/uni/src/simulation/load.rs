@@ -1,6 +1,6 @@
 //! A load of calls through switches in a row: so many stay up, and others are set up and released as fast as they go.
 
-use super::{Place, Simulation};
+use super::{Simulation, WireEnd};
 use crate::call::{CallId, Config, ElementList, Event, Side, Version};
 use crate::node::{Node, PortConfig};
 use crate::port::Port;
@@ -84,10 +84,10 @@ impl Load {
         let hosts = (0..2 * LANES).map(|_| Port::new(config(Side::User, Version::Uni31))).collect();
         let mut net = Simulation::new(hosts, nodes);
         for lane in 0..LANES {
-            net.join(Place::Host(lane), Place::Switch(0, lane), DELAY);
-            net.join(Place::Host(LANES + lane), Place::Switch(switches - 1, LANES + lane), DELAY);
+            net.join(WireEnd::Host(lane), WireEnd::Switch(0, lane), DELAY);
+            net.join(WireEnd::Host(LANES + lane), WireEnd::Switch(switches - 1, LANES + lane), DELAY);
             for s in 1..switches {
-                net.join(Place::Switch(s - 1, LANES + lane), Place::Switch(s, lane), DELAY);
+                net.join(WireEnd::Switch(s - 1, LANES + lane), WireEnd::Switch(s, lane), DELAY);
             }
         }
         net.start();

@@ -13,7 +13,7 @@ use wire::Time;
 
 /// One end of a wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Place {
+pub enum WireEnd {
     /// A host, by its number.
     Host(usize),
     /// A port of a switch: the switch's number, and the port's.
@@ -21,7 +21,7 @@ pub enum Place {
 }
 
 /// SDUs under way: when they arrive, in the order of their departure, where.
-type Arrival = Reverse<(Time, u64, Place, Vec<u8>)>;
+type Arrival = Reverse<(Time, u64, WireEnd, Vec<u8>)>;
 
 /// Hosts, switches and wires.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub struct Simulation {
     now: Time,
     hosts: Vec<Port>,
     switches: Vec<Node>,
-    wires: HashMap<Place, (Place, Duration)>,
+    wires: HashMap<WireEnd, (WireEnd, Duration)>,
     under_way: BinaryHeap<Arrival>,
     departures: u64,
     events: VecDeque<(usize, Event)>,
@@ -37,7 +37,7 @@ pub struct Simulation {
     /// Switches that are dead: what arrives there is lost, and they say nothing.
     dead: Vec<bool>,
     /// Ends of wires that are cut: what is sent there is lost.
-    cut: BTreeSet<Place>,
+    cut: BTreeSet<WireEnd>,
 }
 
 impl Simulation {
@@ -59,7 +59,7 @@ impl Simulation {
     }
 
     /// Joins two places by a wire.
-    pub fn join(&mut self, a: Place, b: Place, delay: Duration) {
+    pub fn join(&mut self, a: WireEnd, b: WireEnd, delay: Duration) {
         self.wires.insert(a, (b, delay));
         self.wires.insert(b, (a, delay));
     }
@@ -110,11 +110,11 @@ impl Simulation {
         self.switches[switch] = state;
         self.dead[switch] = false;
         self.switches[switch].start(self.now);
-        self.collect(Place::Switch(switch, 0));
+        self.collect(WireEnd::Switch(switch, 0));
     }
 
     /// The wire at a place is cut, or whole again.
-    pub fn set_cut(&mut self, at: Place, cut: bool) {
+    pub fn set_cut(&mut self, at: WireEnd, cut: bool) {
         let ends = [Some(at), self.wires.get(&at).map(|(other, _)| *other)];
         for end in ends.into_iter().flatten() {
             if cut {
@@ -127,7 +127,7 @@ impl Simulation {
 
     /// Sends what a host has to send after a request.
     pub fn flush(&mut self, host: usize) {
-        self.collect(Place::Host(host));
+        self.collect(WireEnd::Host(host));
     }
 
     /// The next event of a host's call control.
@@ -178,35 +178,35 @@ impl Simulation {
         for i in 0..self.hosts.len() {
             if self.hosts[i].poll_timeout().is_some_and(|at| at <= self.now) {
                 self.hosts[i].handle_timeout(self.now);
-                self.collect(Place::Host(i));
+                self.collect(WireEnd::Host(i));
             }
         }
         for i in 0..self.switches.len() {
             if !self.dead[i] && self.switches[i].poll_timeout().is_some_and(|at| at <= self.now) {
                 self.switches[i].handle_timeout(self.now);
-                self.collect(Place::Switch(i, 0));
+                self.collect(WireEnd::Switch(i, 0));
             }
         }
     }
 
-    fn deliver(&mut self, place: Place, sdu: &[u8]) {
+    fn deliver(&mut self, place: WireEnd, sdu: &[u8]) {
         match place {
-            Place::Host(host) => self.hosts[host].handle_pdu(sdu, self.now),
-            Place::Switch(switch, _) if self.dead[switch] => return,
-            Place::Switch(switch, port) => self.switches[switch].handle_pdu(port, sdu, self.now),
+            WireEnd::Host(host) => self.hosts[host].handle_pdu(sdu, self.now),
+            WireEnd::Switch(switch, _) if self.dead[switch] => return,
+            WireEnd::Switch(switch, port) => self.switches[switch].handle_pdu(port, sdu, self.now),
         }
         self.collect(place);
     }
 
     fn collect_all(&mut self) {
-        (0..self.hosts.len()).for_each(|i| self.collect(Place::Host(i)));
-        (0..self.switches.len()).for_each(|i| self.collect(Place::Switch(i, 0)));
+        (0..self.hosts.len()).for_each(|i| self.collect(WireEnd::Host(i)));
+        (0..self.switches.len()).for_each(|i| self.collect(WireEnd::Switch(i, 0)));
     }
 
     /// Takes what a host, or all ports of a switch, have to send and to say.
-    fn collect(&mut self, place: Place) {
+    fn collect(&mut self, place: WireEnd) {
         match place {
-            Place::Host(host) => {
+            WireEnd::Host(host) => {
                 while let Some(sdu) = self.hosts[host].poll_transmit(self.now) {
                     self.send(place, sdu);
                 }
@@ -214,13 +214,13 @@ impl Simulation {
                     self.events.push_back((host, event));
                 }
             }
-            Place::Switch(switch, _) => {
+            WireEnd::Switch(switch, _) => {
                 for port in 0.. {
                     if self.switches[switch].port(port).is_none() {
                         break;
                     }
                     while let Some(sdu) = self.switches[switch].poll_transmit(port, self.now) {
-                        self.send(Place::Switch(switch, port), sdu);
+                        self.send(WireEnd::Switch(switch, port), sdu);
                     }
                 }
                 while let Some(command) = self.switches[switch].poll_command() {
@@ -230,7 +230,7 @@ impl Simulation {
         }
     }
 
-    fn send(&mut self, from: Place, sdu: Vec<u8>) {
+    fn send(&mut self, from: WireEnd, sdu: Vec<u8>) {
         if self.cut.contains(&from) {
             return;
         }

@@ -144,7 +144,7 @@ fn film(config: Config, displays: &[usize], chips: usize) -> Option<(Vec<u64>, u
         network.node_mut::<Desk>(desk)?.add_route(from, to, options).ok()?;
     }
     for link in &links {
-        network.set_circuit(*link, circuit, Some(CircuitNotice { aal: Aal::Aal5, contract }));
+        network.set_circuit(*link, circuit, Some(CircuitNotice { aal: FrameAal::Aal5, contract }));
     }
     let (mut now, end) = (Time::ZERO, Time::from_millis(500));
     while now <= end {

@@ -7,7 +7,9 @@
 
 use super::{Copies, Happened, Interconnect, Tally, To, drops, is_over};
 use core::time::Duration;
-use net::{End, FramePool, Label, LinkConfig, Network, Node, NodeId, NodeIo, RouteOptions, Switch, SwitchConfig};
+use net::{
+    End, FramePool, Label, LinkConfig, Network, Node, NodeId, NodeIo, RouteOptions, SwitchElement, SwitchElementConfig,
+};
 use sar::{Event, Reassembler, ReassemblyConfig, SduMeta, Segmentation};
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -199,7 +201,7 @@ impl Unet {
     /// A cluster of so many hosts at one switch, with so many buffers in each free queue.
     pub fn new(hosts: usize, costs: UnetCosts, buffers: usize) -> Option<Self> {
         let mut network = Network::new(FramePool::new(4, 256));
-        let switch = network.add_node("switch", Box::new(Switch::new(SwitchConfig::default())));
+        let switch = network.add_node("switch", Box::new(SwitchElement::new(SwitchElementConfig::default())));
         let mut interfaces = Vec::new();
         for number in 0..hosts {
             let interface = network.add_node(&format!("host{number}"), Box::new(Interface::new(costs, buffers)));
@@ -235,7 +237,7 @@ impl Unet {
         };
         for host in receivers {
             let label = Label::Vc(id);
-            let switch: &mut Switch = self.network.node_mut(self.switch)?;
+            let switch: &mut SwitchElement = self.network.node_mut(self.switch)?;
             switch.add_route((from as u16, label), (host as u16, label), options).ok()?;
             let interface: &mut Interface = self.network.node_mut(self.interfaces[host])?;
             let reassembler = Reassembler::new(ReassemblyConfig::default());
@@ -305,7 +307,7 @@ impl Interconnect for Unet {
         for id in &self.interfaces {
             all.extend(self.network.peek_node::<Interface>(*id).map(|interface| interface.counters));
         }
-        if let Some(switch) = self.network.peek_node::<Switch>(self.switch) {
+        if let Some(switch) = self.network.peek_node::<SwitchElement>(self.switch) {
             all.extend((0..self.interfaces.len()).map(|port| switch.port_drops(port as u16)));
         }
         drops(all.iter())

@@ -75,13 +75,15 @@ impl<W: Write> Records for Recording<W> {
         let stream = u32::from(record.from == Side::B);
         match record.what {
             Tapped::Cell(cell) => self.cell(stream, cell.circuit(), cell)?,
-            Tapped::Frame { circuit, aal: net::Aal::Aal5, octets, .. } => self.sdu(stream, circuit, false, octets)?,
-            Tapped::Frame { circuit, aal: net::Aal::Aal0, octets, .. } => {
+            Tapped::Frame { circuit, aal: net::FrameAal::Aal5, octets, .. } => {
+                self.sdu(stream, circuit, false, octets)?
+            }
+            Tapped::Frame { circuit, aal: net::FrameAal::Aal0, octets, .. } => {
                 let octets = octets.try_into().map_err(|_| anyhow!("the service sent no cell"))?;
                 self.sdu(stream, circuit, true, &turned(octets))?;
             }
             // The stock program knows of no such layer.
-            Tapped::Frame { aal: net::Aal::Aal34, .. } => self.beyond += 1,
+            Tapped::Frame { aal: net::FrameAal::Aal34, .. } => self.beyond += 1,
         }
         Ok(())
     }

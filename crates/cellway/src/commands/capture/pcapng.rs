@@ -4,7 +4,7 @@
 use super::{Records, What, Written};
 use anyhow::Result;
 use net::tap::Tapped;
-use net::{Aal, Side, TapRecord};
+use net::{FrameAal, Side, TapRecord};
 use pcap_file::DataLink;
 use pcap_file::pcapng::PcapNgWriter;
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
@@ -115,18 +115,18 @@ impl<W: Write> Recorder<W> {
         at: Time,
         side: Side,
         circuit: CircuitId,
-        aal: Aal,
+        aal: FrameAal,
         meta: sar::SduMeta,
         sdu: &[u8],
     ) -> Result<()> {
         match aal {
-            Aal::Aal0 => {
+            FrameAal::Aal0 => {
                 if let Ok(cell) = wire::octets::parse52(sdu, wire::octets::Format::Nni) {
                     self.cell(at, side, &cell)?;
                 }
             }
             // Its cells are made here, so that the record is the PDU that they would be.
-            Aal::Aal5 => {
+            FrameAal::Aal5 => {
                 let mut segmentation = sar::Segmentation::new(circuit, sdu.len(), meta)?;
                 let mut cells = vec![Cell::default(); segmentation.cells_left()];
                 segmentation.fill(sdu, &mut cells);
@@ -135,7 +135,7 @@ impl<W: Write> Recorder<W> {
                 }
             }
             // ERF has no record for such a PDU.
-            Aal::Aal34 => {
+            FrameAal::Aal34 => {
                 let mut segmentation = sar::aal34::Sender::new(circuit, 0)?.begin(sdu.len(), meta)?;
                 let mut cells = vec![Cell::default(); segmentation.cells_left()];
                 segmentation.fill(sdu, &mut cells);

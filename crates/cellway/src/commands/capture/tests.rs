@@ -7,7 +7,7 @@ use control::capture::stream::{Item, Reader, write};
 use host::engine;
 use net::tap::Tapped;
 use net::{
-    Aal, Carries, End, FramePool, LinkConfig, LinkId, Network, Node, NodeIo, Side, TapBuffer, TapConfig, TapRecord,
+    Carries, End, FrameAal, FramePool, LinkConfig, LinkId, Network, Node, NodeIo, Side, TapBuffer, TapConfig, TapRecord,
 };
 use sar::SduMeta;
 use std::any::Any;
@@ -54,7 +54,7 @@ impl Node for Source {
         }
         while let (Some(sdu), true) = (self.sdus.first(), io.carries(0) == Some(Carries::Frames) && io.room(0) > 0) {
             let meta = SduMeta { uu: 7, cpi: 1, clp: true, congestion: true };
-            let frame = io.pool_mut().copy_in(circuit(), Aal::Aal5, meta, sdu).unwrap();
+            let frame = io.pool_mut().copy_in(circuit(), FrameAal::Aal5, meta, sdu).unwrap();
             io.put_frame(0, frame).unwrap();
             self.sdus.remove(0);
             any = true;

@@ -3,7 +3,7 @@
 use crate::outfile::OutFile;
 use crate::output;
 use anyhow::{Context as _, Result};
-use net::{Aal, External, NodeIo};
+use net::{External, FrameAal, NodeIo};
 use sar::SduMeta;
 use std::fmt::Write as _;
 use std::io::{BufWriter, Write};
@@ -68,7 +68,7 @@ impl External for Player {
             if io.room(0) == 0 {
                 break;
             }
-            let frame = io.pool_mut().copy_in(*circuit, Aal::Aal5, SduMeta::default(), octets);
+            let frame = io.pool_mut().copy_in(*circuit, FrameAal::Aal5, SduMeta::default(), octets);
             let Some(frame) = frame else { break };
             if let Err(frame) = io.put_frame(0, frame) {
                 io.pool_mut().release(frame);

@@ -78,7 +78,7 @@ pub(super) fn parse(words: &[String], tls: Option<&LinkTls>) -> Result<Vec<Link>
             ),
             "real" => bail!(
                 "`real` belongs to the network that has the host: let this relay listen, and there \
-                 `cellway link add tcp://127.0.0.1:PORT --real HOST`"
+                 `cellway link add tcp://127.0.0.1:PORT --peer-circuits-to HOST`"
             ),
             "switch" => bail!(
                 "`switch`: nothing that still exists speaks its protocol; a switch is a [switch] of a description"
@@ -155,7 +155,7 @@ mod tests {
     fn what_is_no_link_is_told_with_a_cure() {
         for (line, says) in [
             ("virtual 0 listen", "cellway link add tcp://"),
-            ("real 0 listen", "--real HOST"),
+            ("real 0 listen", "--peer-circuits-to HOST"),
             ("connect", "the host is missing"),
             ("listen write", "the file is missing"),
             ("tls://127.0.0.1:1", "--certificate FILE"),

@@ -1,9 +1,9 @@
 //! How what a connection has opened ends: in steps, as far as its user has time in a round, so that its user's other requests and other users are served meanwhile.
 
-use super::{Client, OpenCircuit, Shop};
+use super::{Client, OpenCircuit, ServiceContext};
 use crate::HostInterface;
-use crate::attached::Unloading;
 use crate::engine::EngineHandle;
+use crate::host_endpoint::Unloading;
 use crate::quota::{Kind, Ledger};
 use endpoint::control::Response;
 use std::time::Instant;
@@ -42,9 +42,9 @@ impl Client {
 
     /// Does what has to end, a step at least and none after `until`. False if the connection has ended, and with it all that it
     /// had.
-    pub(in crate::service) fn end_until(&mut self, shop: &mut Shop<'_>, until: Instant) -> bool {
+    pub(in crate::service) fn end_until(&mut self, context: &mut ServiceContext<'_>, until: Instant) -> bool {
         while self.is_ending() {
-            if !self.end_step(shop) {
+            if !self.end_step(context) {
                 return false;
             }
             if Instant::now() >= until {
@@ -55,56 +55,56 @@ impl Client {
     }
 
     /// Does one step of what has to end. False if the connection has ended, and with it all that it had.
-    pub(in crate::service) fn end_step(&mut self, shop: &mut Shop<'_>) -> bool {
+    pub(in crate::service) fn end_step(&mut self, context: &mut ServiceContext<'_>) -> bool {
         if let Some(open) = self.revoked.pop() {
-            self.close_revoked(open, shop);
+            self.close_revoked(open, context);
             return true;
         }
         let Some(Ending { at_once, gone }) = self.ending else { return true };
         if std::mem::take(&mut self.session.1) {
-            shop.handler.end_session(self.session.0);
+            context.handler.end_session(self.session.0);
         }
         if let Some(claim) = self.direct.take() {
-            shop.broker.end(claim, shop.engine);
+            context.broker.end(claim, context.engine);
         }
-        if self.unload(at_once, shop) {
+        if self.unload(at_once, context) {
             return true;
         }
-        self.end(at_once, shop);
+        self.end(at_once, context);
         self.ending = None;
         if gone {
-            self.account.end(&mut shop.ledger);
+            self.account.end(&mut context.ledger);
         }
         !gone && self.send(&Response::Released).is_ok()
     }
 
     /// Takes a piece of the endpoint's ring up, so that no round is long because the ring is. False if there is no more.
-    fn unload(&self, at_once: bool, shop: &Shop<'_>) -> bool {
+    fn unload(&self, at_once: bool, context: &ServiceContext<'_>) -> bool {
         let Some((_, node, id)) = self.endpoint else { return false };
         let what = if at_once { Unloading::Drop } else { Unloading::Send };
         let unload = move |host: &mut HostInterface| host.unload(id, what);
         // If the engine has stopped, the endpoint has ended with it.
-        shop.engine.with(move |core| core.network.node_mut(node).is_some_and(unload)).unwrap_or(false)
+        context.engine.with(move |core| core.network.node_mut(node).is_some_and(unload)).unwrap_or(false)
     }
 
     /// Ends the endpoint, and gives back what the connection has taken.
-    fn end(&mut self, at_once: bool, shop: &mut Shop<'_>) {
+    fn end(&mut self, at_once: bool, context: &mut ServiceContext<'_>) {
         let mut until = None;
         if let Some((_, node, id)) = self.endpoint.take() {
-            let departs = shop.engine.with(move |core| core.remove_endpoint(node, id, at_once)).unwrap_or(false);
+            let departs = context.engine.with(move |core| core.remove_endpoint(node, id, at_once)).unwrap_or(false);
             until = departs.then(|| Instant::now() + crate::interface::LONGEST_DEPARTURE);
         }
         crate::reaper::dispose((self.segment.take(), self.made.take(), self.mapping.take()));
         self.open.clear();
-        self.account.close(&mut shop.ledger, until);
+        self.account.close(&mut context.ledger, until);
     }
 
-    fn close_revoked(&mut self, open: OpenCircuit, shop: &mut Shop<'_>) {
+    fn close_revoked(&mut self, open: OpenCircuit, context: &mut ServiceContext<'_>) {
         let (Some(channel), Some((_, node, id))) = (open.channel, self.endpoint.as_ref()) else { return };
         let (node, id) = (*node, *id);
         // It may be closed already, with its circuit.
-        let _ = shop.engine.with(move |core| core.close(node, id, channel));
-        self.give_back_open(&open, &mut shop.ledger);
+        let _ = context.engine.with(move |core| core.close(node, id, channel));
+        self.give_back_open(&open, &mut context.ledger);
     }
 
     /// Gives back what an open circuit cost.

@@ -1,16 +1,16 @@
 //! Memory that the engine's thread is about to use: the service maps its pages first, so that the engine's thread meets no page
-//! fault there. The client's porter has made the pages ([`crate::doors::MAKE_PAGES`]); here they are mapped a piece at a time,
+//! fault there. The client's proxy has made the pages ([`crate::proxy::MAKE_PAGES`]); here they are mapped a piece at a time,
 //! so that no client waits for another one's memory.
 
-use super::{Client, Refused, Shop};
-use crate::doors::Packet;
+use super::{Client, Refused, ServiceContext};
+use crate::proxy::Packet;
 use crate::quota::{Kind, Ledger};
 use endpoint::control::{Refusal, Request, Response};
 use endpoint::segment::Segment;
 use endpoint::shared::{self, SharedMemory};
 use std::sync::Arc;
 
-/// Why memory is not used that its porter has not sealed.
+/// Why memory is not used that its user proxy has not sealed.
 const NOT_MAPPED: &str = "map the memory that came with the last answer, and do not seal it, before asking for more";
 
 /// Octets that are mapped in one turn of a client's.
@@ -81,14 +81,14 @@ impl Client {
     }
 
     /// Serves the request that waited for memory.
-    pub(super) fn go_on(&mut self, mapping: Mapping, shop: &mut Shop<'_>) -> Result<(), Refused> {
+    pub(super) fn go_on(&mut self, mapping: Mapping, context: &mut ServiceContext<'_>) -> Result<(), Refused> {
         match mapping {
             Mapping { memory: Memory::Own(memory), then: Request::Register { address, octets }, .. } => {
-                self.register(address, octets, memory, shop)
+                self.register(address, octets, memory, context)
             }
             Mapping { memory, then, .. } => {
                 crate::reaper::dispose(memory);
-                self.serve(then, Packet::default(), shop)
+                self.serve(then, Packet::default(), context)
             }
         }
     }
@@ -98,19 +98,19 @@ impl Client {
         address: u64,
         octets: u64,
         memory: SharedMemory,
-        shop: &mut Shop<'_>,
+        context: &mut ServiceContext<'_>,
     ) -> Result<(), Refused> {
         let Some((_, node, id)) = self.endpoint.clone() else {
             crate::reaper::dispose(memory);
             return Err("create the endpoint first".into());
         };
-        let registered = shop.engine.with(move |core| {
+        let registered = context.engine.with(move |core| {
             let host = core.network.node_mut::<crate::HostInterface>(node).ok_or("the host is gone")?;
             host.register(id, address, memory).map_err(|e| Refused::new(Refusal::Limit, e))
         });
         // A region that another one replaces counts until the endpoint ends: it may be in use until then.
         let registered = registered.map_err(Refused::from).and_then(|registered| registered);
-        registered.inspect_err(|_| self.account.give_back(&mut shop.ledger, Kind::Octets, octets))?;
+        registered.inspect_err(|_| self.account.give_back(&mut context.ledger, Kind::Octets, octets))?;
         self.send(&Response::Registered).map_err(Into::into)
     }
 }

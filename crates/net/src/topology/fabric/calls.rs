@@ -5,10 +5,10 @@
 //! tells those behind it by how much the delays of cells may differ where they come in.
 
 use super::{CircuitTable, Fabric, ROUNDING};
-use crate::frame::Aal;
+use crate::frame::FrameAal;
 use crate::line::Side;
 use crate::network::{Network, NodeId};
-use crate::switch::{Label, RouteOptions, Switch};
+use crate::switch::{Label, RouteOptions, SwitchElement};
 use crate::topology::inventory::other;
 use crate::topology::{LinkKey, TopologyError};
 use std::collections::BTreeMap;
@@ -35,15 +35,15 @@ impl Point {
 }
 
 /// A port of a switch and a circuit there.
-type Place = (u16, CircuitId);
+type PortCircuit = (u16, CircuitId);
 
 /// What comes in at a point, for one or several outputs.
 #[derive(Debug)]
 struct Input {
     /// The switch. It goes after its links, and with them all that comes in there.
     node: NodeId,
-    from: Place,
-    to: Vec<(Place, Point)>,
+    from: PortCircuit,
+    to: Vec<(PortCircuit, Point)>,
     contract: Contract,
     /// By how much delays of cells may differ where they come in, as the switch has been told.
     variation: Duration,
@@ -73,10 +73,10 @@ fn kept(contract: Contract) -> Contract {
 }
 
 fn options(contract: Contract, variation: Duration) -> RouteOptions {
-    RouteOptions { aal: Aal::Aal5, contract: contract.delayed_by(variation + ROUNDING) }
+    RouteOptions { aal: FrameAal::Aal5, contract: contract.delayed_by(variation + ROUNDING) }
 }
 
-fn label((port, circuit): Place) -> (u16, Label) {
+fn label((port, circuit): PortCircuit) -> (u16, Label) {
     (port, Label::Vc(circuit))
 }
 
@@ -94,7 +94,7 @@ impl<H: CircuitTable + 'static> Fabric<H> {
     ) -> Result<(), TopologyError> {
         for end in ends {
             let point = self.point(switch, end)?;
-            let node = self.node(switch).and_then(|id| network.node_mut::<Switch>(id));
+            let node = self.node(switch).and_then(|id| network.node_mut::<SwitchElement>(id));
             if node.is_some_and(|node| node.has_route(end.0, Label::Vc(end.1))) {
                 let link = self.router.link_name(point.link).unwrap_or_default();
                 return Err(TopologyError::LabelInUse { label: Label::Vc(end.1), link });
@@ -186,7 +186,7 @@ impl<H: CircuitTable + 'static> Fabric<H> {
         }
     }
 
-    fn point(&self, switch: &str, (port, circuit): Place) -> Result<Point, TopologyError> {
+    fn point(&self, switch: &str, (port, circuit): PortCircuit) -> Result<Point, TopologyError> {
         let none = || TopologyError::NoLinkAt { station: switch.to_owned(), port };
         let (link, side) = self.router.link_at(switch, port).ok_or_else(none)?;
         Ok(Point { link, side, circuit })
@@ -214,7 +214,7 @@ impl<H: CircuitTable + 'static> Fabric<H> {
                 };
                 known.variation = variation;
                 let (from, node, options) = (known.from, known.node, options(known.contract, variation));
-                let outputs: Vec<Place> = known.to.iter().map(|(place, _)| *place).collect();
+                let outputs: Vec<PortCircuit> = known.to.iter().map(|(place, _)| *place).collect();
                 if let Some(table) = self.table(network, node) {
                     for to in outputs {
                         if let Err(cause) = table.change_route(label(from), label(to), options) {
@@ -250,7 +250,7 @@ mod tests {
     use crate::frame::FramePool;
     use crate::network::LinkConfig;
     use crate::node::{Node, NodeIo};
-    use crate::switch::SwitchConfig;
+    use crate::switch::SwitchElementConfig;
     use crate::topology::{CircuitDescription, CircuitOptions, LinkDescription};
     use std::any::Any;
     use wire::{CellRate, Time};
@@ -289,7 +289,7 @@ mod tests {
             fabric.add_outside(name).unwrap();
         }
         for name in ["s1", "s2", "s3"] {
-            fabric.add_switch(&mut network, name, SwitchConfig::default()).unwrap();
+            fabric.add_switch(&mut network, name, SwitchElementConfig::default()).unwrap();
         }
         for (ends, cells_per_s) in
             [(["near", "s1:0"], 4e5), (["s1:1", "s2:0"], 3e5), (["s2:1", "s3:0"], 2e5), (["s3:1", "far"], 1e5)]
@@ -374,7 +374,7 @@ mod tests {
             assert!(fabric.calls.inputs.is_empty() && fabric.calls.outputs.is_empty());
             for name in ["s1", "s2", "s3"] {
                 let node = fabric.node(name).unwrap();
-                assert_eq!(network.node_mut::<Switch>(node).unwrap().routes().count(), 0);
+                assert_eq!(network.node_mut::<SwitchElement>(node).unwrap().routes().count(), 0);
             }
             let config = LinkConfig { rate: CellRate::from_cells_per_s(2e5), ..LinkConfig::default() };
             let link = LinkDescription { ends: ["s2:1", "s3:0"].map(|end| end.parse().unwrap()), config };
@@ -412,9 +412,9 @@ mod tests {
         assert_eq!(behind, Duration::from_nanos(203 * 2500 + 203 * 10_000 / 3) + Duration::from_millis(2));
         fabric.prune_call(&mut network, "s1", [root, leaves[0]]);
         let node = fabric.node("s1").unwrap();
-        let route = network.node_mut::<Switch>(node).unwrap().routes().next().unwrap();
+        let route = network.node_mut::<SwitchElement>(node).unwrap().routes().next().unwrap();
         assert_eq!(route.branches.iter().map(|branch| branch.port).collect::<Vec<_>>(), [2]);
         fabric.prune_call(&mut network, "s1", [root, leaves[1]]);
-        assert_eq!(network.node_mut::<Switch>(node).unwrap().routes().count(), 0);
+        assert_eq!(network.node_mut::<SwitchElement>(node).unwrap().routes().count(), 0);
     }
 }

@@ -1,9 +1,9 @@
 //! What the hops of a circuit add up to: promises of links, delay and its variation, and the tolerance of each switch's input.
 
-use super::{Hop, Placed, Router, SwitchHop, SwitchRoute, Way, directions};
+use super::{Hop, Route, RoutedCircuit, Router, SwitchHop, SwitchRoute, directions};
 use crate::frame::LONG_FRAME_CELLS;
 use crate::line::{Carries, Side};
-use crate::topology::inventory::{Bounds, LinkState, other};
+use crate::topology::inventory::{LinkState, StationKind, other};
 use crate::topology::{CircuitDescription, LinkKey, TopologyError};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -59,7 +59,7 @@ impl Router {
     }
 
     /// The hop before each one on the way from the root.
-    fn hops_before(&self, way: &Way) -> Vec<Option<usize>> {
+    fn hops_before(&self, way: &Route) -> Vec<Option<usize>> {
         // The last hop that leads to a station.
         let mut into = BTreeMap::new();
         let before = way.hops.iter().enumerate().map(|(at, hop)| {
@@ -73,7 +73,7 @@ impl Router {
     }
 
     /// By how much the delays of cells may differ where they come in at the far end of each hop, or at its near end on the way back.
-    pub(in crate::topology) fn variations(&self, way: &Way, away: bool) -> Vec<Duration> {
+    pub(in crate::topology) fn variations(&self, way: &Route, away: bool) -> Vec<Duration> {
         let mut variations: Vec<Duration> = way.hops.iter().map(|hop| self.link_variation(hop.link)).collect();
         if away {
             for (at, before) in self.hops_before(way).into_iter().enumerate() {
@@ -92,7 +92,7 @@ impl Router {
     }
 
     /// What each switch on the way has to do: from each hop into it to each hop out of it, and back if both ways.
-    pub(in crate::topology) fn routes<'a>(&'a self, way: &'a Way, both_ways: bool) -> Vec<SwitchRoute<'a>> {
+    pub(in crate::topology) fn routes<'a>(&'a self, way: &'a Route, both_ways: bool) -> Vec<SwitchRoute<'a>> {
         let mut routes = Vec::new();
         if way.inside {
             return routes;
@@ -118,8 +118,8 @@ impl Router {
     }
 
     /// The switches on a circuit's way, in each direction that it has.
-    pub fn switch_hops(&self, placed: &Placed) -> Vec<SwitchHop> {
-        let routes = self.routes(&placed.way, placed.description.is_both_ways());
+    pub fn switch_hops(&self, placed: &RoutedCircuit) -> Vec<SwitchHop> {
+        let routes = self.routes(&placed.route, placed.description.is_both_ways());
         let hop = |route: SwitchRoute<'_>| {
             let SwitchRoute { from, to, away: forward, .. } = route;
             SwitchHop { switch: route.switch.to_owned(), from, to, forward }
@@ -128,7 +128,7 @@ impl Router {
     }
 
     /// How many routes each switch on the way has for it.
-    pub(super) fn routes_by_switch(&self, way: &Way, both_ways: bool) -> Vec<(String, usize)> {
+    pub(super) fn routes_by_switch(&self, way: &Route, both_ways: bool) -> Vec<(String, usize)> {
         let all = self.routes(way, both_ways);
         let mut inputs: Vec<_> = all.into_iter().map(|route| (route.switch, route.from)).collect();
         inputs.sort_unstable();
@@ -139,7 +139,7 @@ impl Router {
     pub(super) fn check_routes(&self, routes: &[(String, usize)]) -> Result<(), TopologyError> {
         for (switch, more) in routes {
             let Some(state) = self.inventory.stations.get(switch) else { continue };
-            let Bounds::Switch(config) = state.bounds else { continue };
+            let StationKind::Switch(config) = state.kind else { continue };
             if state.routes + more > config.max_routes {
                 let needed = state.routes + more - config.max_routes;
                 return Err(TopologyError::NoRoutes { switch: switch.clone(), bound: config.max_routes, needed });
@@ -159,7 +159,7 @@ impl Router {
     /// The promises of all links of a way with those of one circuit more, and less those of `had`.
     pub(super) fn admitted(
         &self,
-        way: &Way,
+        way: &Route,
         circuit: &CircuitDescription,
         had: Option<&CircuitDescription>,
     ) -> Result<Vec<(LinkKey, [Admission; 2])>, TopologyError> {
@@ -185,7 +185,7 @@ impl Router {
     }
 
     /// Whether delay and its variation stay within what a circuit allows, in each direction and to each leaf.
-    fn check_delay(&self, way: &Way, circuit: &CircuitDescription) -> Result<(), TopologyError> {
+    fn check_delay(&self, way: &Route, circuit: &CircuitDescription) -> Result<(), TopologyError> {
         let mut directions = vec![(true, circuit.contract)];
         if circuit.is_both_ways() {
             directions.push((false, circuit.contract_back()));
@@ -207,7 +207,7 @@ impl Router {
         Ok(())
     }
 
-    fn check_path(&self, way: &Way, path: &[usize], away: bool, contract: &Contract) -> Result<(), TopologyError> {
+    fn check_path(&self, way: &Route, path: &[usize], away: bool, contract: &Contract) -> Result<(), TopologyError> {
         let (Some(first), Some(last)) = (path.first(), path.last()) else { return Ok(()) };
         let links: Vec<&LinkState> =
             path.iter().map(|at| self.link_state(way.hops[*at].link)).collect::<Result<_, _>>()?;

@@ -1,9 +1,9 @@
 //! How a circuit's way is found: inside a path that carries it, or breadth first over switches; and its label on each link.
 
-use super::{Access, Hop, Router, Way, directions};
+use super::{Access, Hop, Route, Router, directions};
 use crate::line::Side;
 use crate::switch::Label;
-use crate::topology::inventory::{Bounds, other};
+use crate::topology::inventory::{StationKind, other};
 use crate::topology::{CircuitDescription, CircuitEnd, LinkKey, Station, TopologyError};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
@@ -14,9 +14,9 @@ impl Router {
             let no_link = || TopologyError::NoLinkAt { station: end.station.clone(), port };
             state.ports.get(&port).copied().ok_or_else(no_link)
         };
-        match (state.bounds, end.port) {
-            (Bounds::Switch(_), None) => Err(TopologyError::EndsAtSwitch(end.station.clone())),
-            (Bounds::Switch(_), Some(port)) => {
+        match (state.kind, end.port) {
+            (StationKind::Switch(_), None) => Err(TopologyError::EndsAtSwitch(end.station.clone())),
+            (StationKind::Switch(_), Some(port)) => {
                 let (link, side) = link_at(port)?;
                 let station = self.link_state(link)?.station(other(side)).to_owned();
                 Ok(Access { station, link: Some(link), label: end.label() })
@@ -29,7 +29,7 @@ impl Router {
     }
 
     /// Checks a circuit's ends and finds its way, without taking anything; and the path that carries it, if one does.
-    pub(super) fn find_way(&mut self, circuit: &CircuitDescription) -> Result<(Way, Option<u32>), TopologyError> {
+    pub(super) fn find_route(&mut self, circuit: &CircuitDescription) -> Result<(Route, Option<u32>), TopologyError> {
         let ends: Vec<Access> = circuit.ends.iter().map(|end| self.access(end)).collect::<Result<_, _>>()?;
         let [root, leaves @ ..] = ends.as_slice() else { return Err(TopologyError::TooFewEnds) };
         let distinct: BTreeSet<_> = ends.iter().map(|end| (&end.station, end.link)).collect();
@@ -59,7 +59,8 @@ impl Router {
 
     /// A host knows a circuit by its label alone, whatever port it is on: none may have a label that the host's calls may be given.
     fn check_labels_of_calls(&self, end: &CircuitEnd) -> Result<(), TopologyError> {
-        let Some(state) = self.inventory.stations.get(&end.station).filter(|state| state.bounds == Bounds::Host) else {
+        let Some(state) = self.inventory.stations.get(&end.station).filter(|state| state.kind == StationKind::Host)
+        else {
             return Ok(());
         };
         for (key, _) in state.ports.values() {
@@ -75,7 +76,7 @@ impl Router {
     }
 
     /// The way of a channel inside a path that is switched whole from one of its ends' links to the other's.
-    pub(super) fn find_carrier(&self, circuit: &CircuitDescription) -> Result<Option<(Way, u32)>, TopologyError> {
+    pub(super) fn find_carrier(&self, circuit: &CircuitDescription) -> Result<Option<(Route, u32)>, TopologyError> {
         let [a, b] = circuit.ends.as_slice() else { return Ok(None) };
         let (from, to) = (self.access(a)?, self.access(b)?);
         let (Label::Vc(near), Label::Vc(far)) = (from.label, to.label) else { return Ok(None) };
@@ -87,7 +88,7 @@ impl Router {
             let state = self.link_state(link)?;
             let Some(path) = state.paths.get(&near.vpi.get()) else { continue };
             let Some(slot) = self.slot(*path) else { continue };
-            let (Some(first), Some(last)) = (slot.placed.way.hops.first(), slot.placed.way.hops.last()) else {
+            let (Some(first), Some(last)) = (slot.placed.route.hops.first(), slot.placed.route.hops.last()) else {
                 continue;
             };
             if slot.placed.description.is_multipoint() {
@@ -115,7 +116,7 @@ impl Router {
                     return Err(TopologyError::LabelInUse { label: hop.label, link: state.name() });
                 }
             }
-            return Ok(Some((Way { hops, inside: true }, *path)));
+            return Ok(Some((Route { hops, inside: true }, *path)));
         }
         Ok(None)
     }
@@ -217,7 +218,7 @@ impl Router {
         root: &Access,
         leaves: &[Access],
         hops: &[(LinkKey, Side)],
-    ) -> Result<Way, TopologyError> {
+    ) -> Result<Route, TopologyError> {
         let mut way = Vec::with_capacity(hops.len());
         let mut at: BTreeMap<&str, Vec<&Access>> = BTreeMap::new();
         leaves.iter().for_each(|leaf| at.entry(&leaf.station).or_default().push(leaf));
@@ -247,6 +248,6 @@ impl Router {
             }
             way.push(Hop { link: *key, from: *from, label });
         }
-        Ok(Way { hops: way, inside: false })
+        Ok(Route { hops: way, inside: false })
     }
 }

@@ -2,7 +2,7 @@
 //! that have ended are judged, what is lost is counted.
 
 use super::delivery::{Delivery, DemuxConfig};
-use super::table::{Ended, Entry, FREE, Place, Rest, Table, circuit_of, head_of, home, index};
+use super::table::{Ended, Entry, FREE, PduPlace, Rest, Table, circuit_of, head_of, home, index};
 use super::turns::Turns;
 use crate::SduMeta;
 use crate::fault::fault;
@@ -35,7 +35,7 @@ pub(crate) struct Circuits {
 /// A free buffer: the place where it begins, and its number.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fresh {
-    pub(crate) place: Place,
+    pub(crate) place: PduPlace,
     pub(crate) buffer: u32,
 }
 
@@ -61,7 +61,7 @@ impl FreeBuffers {
         let stride = ((cells * PAYLOAD_OCTETS).div_ceil(LINE) | 1) * LINE;
         assert!(stride as u64 * u64::from(config.buffers) < 1 << 36, "a pool is smaller than 64 GiB");
         let mut free = FreeBuffers {
-            stack: vec![Fresh { place: Place::IDLE, buffer: config.buffers }; config.buffers as usize + 1].into(),
+            stack: vec![Fresh { place: PduPlace::IDLE, buffer: config.buffers }; config.buffers as usize + 1].into(),
             len: 0,
             began: vec![Time::ZERO; config.buffers as usize].into(),
             stride: stride as u64,
@@ -75,20 +75,20 @@ impl FreeBuffers {
     #[inline(always)]
     pub(crate) fn push(&mut self, buffer: u32) {
         self.len += 1;
-        let place = Place::fresh(u64::from(buffer) * self.stride, self.cells);
+        let place = PduPlace::fresh(u64::from(buffer) * self.stride, self.cells);
         self.stack[self.len] = Fresh { place, buffer };
     }
 
     /// The buffer of a PDU that is at `place`, and how many cells it has.
     #[inline(always)]
-    fn of(&self, place: Place) -> (u32, usize) {
+    fn of(&self, place: PduPlace) -> (u32, usize) {
         let taken = self.cells as usize - place.room();
         let begin = place.octet() - taken * PAYLOAD_OCTETS;
         (((begin as u128 * u128::from(self.inverse)) >> 64) as u32, taken)
     }
 
     /// When the PDU that is at `place` began.
-    pub(crate) fn began(&self, place: Place) -> Time {
+    pub(crate) fn began(&self, place: PduPlace) -> Time {
         self.began[self.of(place).0 as usize]
     }
 }
@@ -104,7 +104,7 @@ impl Free {
     /// Where the next free buffer begins; a place without room if there is none.
     #[inline(always)]
     #[allow(unsafe_code)]
-    pub(crate) fn top(&self) -> Place {
+    pub(crate) fn top(&self) -> PduPlace {
         // SAFETY: there is one place more than buffers, and `len` counts buffers.
         unsafe { (*self.stack.add(self.len)).place }
     }
@@ -186,7 +186,7 @@ impl Circuits {
     /// There is one.
     #[inline(always)]
     #[allow(unsafe_code)]
-    pub(crate) unsafe fn take_one(&mut self) -> Place {
+    pub(crate) unsafe fn take_one(&mut self) -> PduPlace {
         // SAFETY: the caller's: a place of the stack that is a buffer's.
         unsafe {
             let fresh = *self.free.stack.get_unchecked(self.free.len);
@@ -229,7 +229,7 @@ impl Circuits {
             let reason = if entry.place.is_in_pdu() { DropReason::Oversize } else { DropReason::NoBuffer };
             lose(entry, &mut self.rest[at], reason, &mut self.free, &mut self.counters);
             if end {
-                entry.place = Place::IDLE;
+                entry.place = PduPlace::IDLE;
             }
         }
         true
@@ -324,13 +324,13 @@ pub(crate) fn lose(
     free: &mut FreeBuffers,
     counters: &mut Counters,
 ) {
-    if entry.place == Place::LOST {
+    if entry.place == PduPlace::LOST {
         return;
     }
     if entry.place.is_in_pdu() {
         free.push(free.of(entry.place).0);
     }
-    entry.place = Place::LOST;
+    entry.place = PduPlace::LOST;
     rest.dropped = rest.dropped.wrapping_add(1);
     counters.drop_one(reason);
 }

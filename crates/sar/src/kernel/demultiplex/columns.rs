@@ -6,7 +6,7 @@
 //! ends is delivered in the order in which the last cells came.
 
 use super::circuits::Free;
-use super::table::{Entry, Place};
+use super::table::{Entry, PduPlace};
 use super::turns::{Column, ROWS, Shape};
 use super::{CLP, CONGESTION, END, Engine, Loop, PAYLOAD, Record, header, prefetch, with_hec};
 use core::hint::select_unpredictable;
@@ -25,7 +25,7 @@ const LINE: usize = 64;
 struct Walk<A> {
     /// Of the circuit whose column it is.
     acc: A,
-    place: Place,
+    place: PduPlace,
     free: Free,
     /// PDUs that have ended, and how many may.
     ended: usize,
@@ -91,7 +91,7 @@ impl<const S: usize> Loop<'_, S> {
         // SAFETY: the window's cells are below `n`.
         unsafe {
             let free = self.circuits.free();
-            let mut walk = Walk { acc: E::enter(E::START), place: Place::IDLE, free, ended: 0, may_end };
+            let mut walk = Walk { acc: E::enter(E::START), place: PduPlace::IDLE, free, ended: 0, may_end };
             let mut turn = 0;
             while turn < shape.period {
                 // Columns of the same size that stand next to each other.
@@ -203,11 +203,11 @@ impl<const S: usize> Loop<'_, S> {
             let end = u64::from(head as u32) & END != 0;
             begin::<E>(walk, true);
             if !walk.place.has_room() {
-                if walk.place == Place::IDLE || walk.place.is_in_pdu() {
+                if walk.place == PduPlace::IDLE || walk.place.is_in_pdu() {
                     return false;
                 }
                 // The PDU is lost: its cells are passed over.
-                walk.place = select_unpredictable(end, Place::IDLE, walk.place);
+                walk.place = select_unpredictable(end, PduPlace::IDLE, walk.place);
                 return true;
             }
             walk.acc = E::cell_in::<S>(walk.acc, cell, self.pool.add(walk.place.octet()), PAYLOAD);
@@ -219,7 +219,7 @@ impl<const S: usize> Loop<'_, S> {
             (*record).last = at as u32;
             (*record).row = row as u32;
             walk.ended += usize::from(end);
-            walk.place = select_unpredictable(end, Place::IDLE, walk.place);
+            walk.place = select_unpredictable(end, PduPlace::IDLE, walk.place);
             walk.ended <= walk.may_end
         }
     }
@@ -257,7 +257,7 @@ impl<const S: usize> Loop<'_, S> {
 /// The engine's features.
 #[inline(always)]
 unsafe fn begin<E: Engine>(walk: &mut Walk<E::Acc>, is: bool) {
-    let idle = (walk.place == Place::IDLE) & is & walk.free.has(1);
+    let idle = (walk.place == PduPlace::IDLE) & is & walk.free.has(1);
     walk.place = select_unpredictable(idle, walk.free.top(), walk.place);
     walk.free.take(idle);
     let mut state = 0;

@@ -2,7 +2,7 @@
 //! compares their headers on its way. What is not plain is left to the blocks: a cell with CLP set, an unknown circuit,
 //! no buffer, no room, too few cells in a row.
 
-use super::table::{Ended, Place};
+use super::table::{Ended, PduPlace};
 use super::{CLP, CONGESTION, END, Engine, Expect, GOOD, Loop, NOT_USER, PAYLOAD, header, with_hec};
 
 /// Fewer cells in a row are not worth it.
@@ -29,7 +29,7 @@ impl<const S: usize> Loop<'_, S> {
                 let mut from = &raw const (*entry).state;
                 if !(*entry).place.has_room() {
                     let mut free = self.circuits.free();
-                    if (*entry).place != Place::IDLE || !free.top().has_room() {
+                    if (*entry).place != PduPlace::IDLE || !free.top().has_room() {
                         break;
                     }
                     (*entry).place = free.top();
@@ -57,7 +57,7 @@ impl<const S: usize> Loop<'_, S> {
                 let acc = E::cell_in::<S>(acc, cell, self.pool.add(place.octet()), PAYLOAD);
                 at += 1;
                 self.counts.cells += 1;
-                (*entry).place = Place::IDLE;
+                (*entry).place = PduPlace::IDLE;
                 let ended = Ended {
                     place: place.after(1).or_clp(last as u32),
                     entry,

@@ -5,7 +5,7 @@
 use super::super::engine::TOGETHER;
 use super::block::{BLOCK, Block};
 use super::circuits::Fresh;
-use super::table::{Ended, Entry, Place};
+use super::table::{Ended, Entry, PduPlace};
 use super::{Ahead, CONGESTION, Engine, GOOD, Loop, fetch, prefetch};
 use core::mem::MaybeUninit;
 use core::ops::Range;
@@ -37,7 +37,7 @@ impl<const S: usize> Loop<'_, S> {
                     fetch(table, pool, ahead, at);
                 }
                 let entry = block.find(at, table).unwrap_or_else(|| self.search(block, at));
-                busy |= (*entry).place != Place::IDLE;
+                busy |= (*entry).place != PduPlace::IDLE;
                 entries.get_unchecked_mut(i).write(entry);
             }
             if busy || !self.circuits.free().has(n) {
@@ -61,7 +61,7 @@ impl<const S: usize> Loop<'_, S> {
             for i in 0..n {
                 let head = *block.heads.get_unchecked(cells.start + i);
                 let ended = Ended {
-                    place: Place::IDLE.or_clp(head),
+                    place: PduPlace::IDLE.or_clp(head),
                     entry: entries.get_unchecked(i).assume_init(),
                     trailer: first.add(i * S + S - 8).cast::<u64>().read_unaligned(),
                     congestion: u64::from(head) & CONGESTION != 0,

@@ -20,18 +20,18 @@ pub(crate) const VARIABLE: u32 = 0x0f00_0000;
 /// | 19 | its circuit has been met in a window of cells; never between calls |
 /// | 28 to 63 | the octet of the pool where the next payload goes |
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place(u64);
+pub(crate) struct PduPlace(u64);
 
-impl Place {
-    pub(crate) const IDLE: Place = Place(0);
+impl PduPlace {
+    pub(crate) const IDLE: PduPlace = PduPlace(0);
     const BEGUN: u64 = 1 << 17;
-    pub(crate) const LOST: Place = Place(1 << 18);
+    pub(crate) const LOST: PduPlace = PduPlace(1 << 18);
     const MARK: u64 = 1 << 19;
     const OCTET: u32 = 28;
 
     /// The beginning of a buffer with room for `cells`.
-    pub(crate) fn fresh(octet: u64, cells: u64) -> Place {
-        Place(octet << Self::OCTET | Self::BEGUN | cells)
+    pub(crate) fn fresh(octet: u64, cells: u64) -> PduPlace {
+        PduPlace(octet << Self::OCTET | Self::BEGUN | cells)
     }
 
     /// Where the next payload goes.
@@ -53,15 +53,15 @@ impl Place {
 
     /// After some more cells, for which there was room.
     #[inline(always)]
-    pub(crate) fn after(self, cells: usize) -> Place {
-        const STEP: u64 = ((PAYLOAD_OCTETS as u64) << Place::OCTET) - 1;
-        Place(self.0.wrapping_add(STEP.wrapping_mul(cells as u64)))
+    pub(crate) fn after(self, cells: usize) -> PduPlace {
+        const STEP: u64 = ((PAYLOAD_OCTETS as u64) << PduPlace::OCTET) - 1;
+        PduPlace(self.0.wrapping_add(STEP.wrapping_mul(cells as u64)))
     }
 
     /// With the CLP bit of a cell taken note of, whose first four octets these are, first octet lowest.
     #[inline(always)]
-    pub(crate) fn or_clp(self, head: u32) -> Place {
-        Place(self.0 | u64::from(head >> 8 & 1 << 16))
+    pub(crate) fn or_clp(self, head: u32) -> PduPlace {
+        PduPlace(self.0 | u64::from(head >> 8 & 1 << 16))
     }
 
     #[inline(always)]
@@ -75,13 +75,13 @@ impl Place {
     }
 
     #[inline(always)]
-    pub(crate) fn marked(self) -> Place {
-        Place(self.0 | Self::MARK)
+    pub(crate) fn marked(self) -> PduPlace {
+        PduPlace(self.0 | Self::MARK)
     }
 
     #[inline(always)]
-    pub(crate) fn unmarked(self) -> Place {
-        Place(self.0 & !Self::MARK)
+    pub(crate) fn unmarked(self) -> PduPlace {
+        PduPlace(self.0 & !Self::MARK)
     }
 
     #[inline(always)]
@@ -95,7 +95,7 @@ impl Place {
 #[repr(C, align(32))]
 pub(crate) struct Entry {
     pub(crate) state: u128,
-    pub(crate) place: Place,
+    pub(crate) place: PduPlace,
     /// The circuit, as the first four octets of its cells are read, first octet lowest, without PTI and CLP.
     pub(crate) head: u32,
     /// The lower half of how many PDUs were whole.
@@ -122,15 +122,15 @@ pub(crate) struct Rest {
 }
 
 impl Entry {
-    pub(crate) const EMPTY: Entry = Entry { state: 0, place: Place::IDLE, head: FREE, pdus: 0 };
+    pub(crate) const EMPTY: Entry = Entry { state: 0, place: PduPlace::IDLE, head: FREE, pdus: 0 };
     /// What cells of no circuit are led to.
-    pub(crate) const NOWHERE: Entry = Entry { place: Place::LOST, ..Entry::EMPTY };
+    pub(crate) const NOWHERE: Entry = Entry { place: PduPlace::LOST, ..Entry::EMPTY };
 }
 
 /// A PDU whose last cell has come, to be judged.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ended {
-    pub(crate) place: Place,
+    pub(crate) place: PduPlace,
     /// Whose it is.
     pub(crate) entry: *mut Entry,
     /// Its last eight octets, first octet lowest.

@@ -1,7 +1,7 @@
 //! In which order circuits take turns, as far as it is known: it is looked for in the cells of a call, and kept from call to
 //! call. A search that fails is not repeated for a while, so that cells in no order pay little for it.
 
-use super::table::{Place, VARIABLE};
+use super::table::{PduPlace, VARIABLE};
 use super::{END, Loop, Record, with_hec};
 use core::mem::MaybeUninit;
 
@@ -46,7 +46,7 @@ impl Turns {
         let ends = (most * (ROWS + 1)).min(ENDS);
         Turns {
             columns: vec![Column::default(); most].into(),
-            before: vec![Before { state: 0, place: Place::IDLE }; most].into(),
+            before: vec![Before { state: 0, place: PduPlace::IDLE }; most].into(),
             records: Box::new_uninit_slice(ends + 1),
             order: vec![0; ends].into(),
             ..Turns::default()
@@ -96,7 +96,7 @@ impl Column {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Before {
     pub(super) state: u128,
-    pub(super) place: Place,
+    pub(super) place: PduPlace,
 }
 
 /// Cells that are taken together: some periods, and the beginning of one more.

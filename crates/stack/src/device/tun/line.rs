@@ -4,7 +4,7 @@
 use super::passage::{Carrier, Passage};
 use super::{Device, Settings};
 use crate::ip::{Config, IpInterface};
-use net::{Aal, CircuitNotice, External, Frame, NodeIo};
+use net::{CircuitNotice, External, Frame, FrameAal, NodeIo};
 use sar::SduMeta;
 use std::collections::BTreeMap;
 use std::io;
@@ -20,7 +20,7 @@ impl Carrier for NodeIo<'_> {
 
     fn take(&mut self) -> Option<Frame> {
         let octets = self.pool().buffer_octets();
-        self.pool_mut().allocate(CircuitId::default(), Aal::Aal5, SduMeta::default(), octets)
+        self.pool_mut().allocate(CircuitId::default(), FrameAal::Aal5, SduMeta::default(), octets)
     }
 
     fn octets<'a>(&'a mut self, frame: &'a mut Frame) -> &'a mut [u8] {
@@ -134,8 +134,8 @@ impl External for Line {
         for _ in 0..ROUND {
             let Some((frame, sdu)) = io.frame_in(0) else { break };
             let delivered = match frame.aal {
-                Aal::Aal5 => self.passage.deliver(frame.circuit.key(), sdu, now),
-                Aal::Aal0 | Aal::Aal34 => {
+                FrameAal::Aal5 => self.passage.deliver(frame.circuit.key(), sdu, now),
+                FrameAal::Aal0 | FrameAal::Aal34 => {
                     self.passage.ip.received.drop_one(DropReason::WrongAal);
                     Ok(())
                 }
@@ -189,7 +189,7 @@ impl External for Line {
         let key = circuit.key();
         let known = ip.has_circuit(key);
         match what {
-            Some(notice) if notice.aal == Aal::Aal5 && !known => {
+            Some(notice) if notice.aal == FrameAal::Aal5 && !known => {
                 ip.add_circuit(key, self.peers.get(&circuit).copied(), self.now);
                 if self.server == Some(circuit) {
                     ip.use_server(key, self.now);

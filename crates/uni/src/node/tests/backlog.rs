@@ -29,7 +29,7 @@ impl Attacked {
             (0..2).map(|_| Port::new(Config { labels: (0, 32, 531), ..Config::new(Side::User, Version::Uni31) }));
         let mut net = Simulation::new(hosts.collect(), vec![node]);
         for n in 0..2 {
-            net.join(Place::Host(n), Place::Switch(0, n), DELAY);
+            net.join(WireEnd::Host(n), WireEnd::Switch(0, n), DELAY);
         }
         net.start();
         net.run_for(Duration::from_secs(3));

@@ -18,7 +18,7 @@ struct World {
     roots: Vec<(usize, CallId)>,
     /// What is broken, and until when.
     dead: Option<(usize, Time)>,
-    cut: Option<(Place, Time)>,
+    cut: Option<(WireEnd, Time)>,
     deaths: usize,
     cuts: usize,
 }
@@ -76,8 +76,8 @@ impl World {
             }
             15 if self.cut.is_none() && self.below(40) == 0 => {
                 let place = match self.below(2) {
-                    0 => Place::Host(host),
-                    _ => Place::Switch(self.below(SWITCHES - 1), 3),
+                    0 => WireEnd::Host(host),
+                    _ => WireEnd::Switch(self.below(SWITCHES - 1), 3),
                 };
                 self.net.set_cut(place, true);
                 self.cut = Some((place, now + Duration::from_millis(self.random.below(60_000))));

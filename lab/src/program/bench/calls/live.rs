@@ -10,7 +10,7 @@ use control::calls::applications::User;
 use control::calls::setup::Wanted;
 use control::config;
 use control::daemon::Daemon;
-use endpoint::calls::{Answer, Event, Outcome, Sap, Session, Step, Traffic};
+use endpoint::calls::{Answer, Event, Sap, Session, Step, StepOutcome, Traffic};
 use endpoint::{Aal, Endpoint, EndpointConfig, OpenOptions};
 use serde_json::{Value, json};
 use stack::oam::{PingConfig, Pinger};
@@ -220,7 +220,7 @@ impl Drop for Sockets {
 /// Takes the outcomes that have come; no step is to be refused.
 fn check_outcomes(session: &mut Session) -> Result<()> {
     while let Some(outcome) = session.next_outcome() {
-        if let Outcome::Refused(reason) = outcome {
+        if let StepOutcome::Refused(reason) = outcome {
             bail!("the service refuses a step of a call: {reason}");
         }
     }

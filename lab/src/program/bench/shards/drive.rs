@@ -1,7 +1,9 @@
 //! Shards of a bare network, run by threads of the benchmark's own.
 
 use anyhow::{Context as _, Result, anyhow};
-use net::{End, Label, LinkConfig, Network, Node, NodeId, NodeIo, RouteOptions, Shard, Switch, SwitchConfig};
+use net::{
+    End, Label, LinkConfig, Network, Node, NodeId, NodeIo, RouteOptions, Shard, SwitchElement, SwitchElementConfig,
+};
 use std::any::Any;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -156,7 +158,7 @@ pub(super) fn switches(shards: usize, length: Duration) -> Result<f64> {
     let mut network = Network::sharded(1 + shards, 1, 64);
     let mut sinks = Vec::new();
     for shard in 1..=shards {
-        let mut switch = Switch::new(SwitchConfig { ports: 2, ..SwitchConfig::default() });
+        let mut switch = SwitchElement::new(SwitchElementConfig { ports: 2, ..SwitchElementConfig::default() });
         for n in 0..CIRCUITS {
             let label = Label::Vc(circuit(n)?);
             let plain = RouteOptions::default();

@@ -3,7 +3,7 @@
 use crate::bench::{median, thread_seconds};
 use ::lab::experiment::Whose;
 use anyhow::{Context as _, Result, bail, ensure};
-use endpoint::own::Memory;
+use endpoint::app_memory::Memory;
 use endpoint::{ChannelId, DataPath, Endpoint, EndpointConfig, Events, Geometry, OpenOptions, SendError};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
