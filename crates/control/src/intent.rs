@@ -111,7 +111,7 @@ pub struct Intent {
 }
 
 impl Intent {
-    /// Of an empty network. `keeper`: by whom what commands want is kept for a restart.
+    /// For an empty network. `keeper`: stores command-made objects for restart.
     pub fn new(keeper: Arc<Keeper>) -> Self {
         Intent { keeper, ..Intent::default() }
     }

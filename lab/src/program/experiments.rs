@@ -161,9 +161,10 @@ fn perform(chosen: &[&'static dyn Experiment], common: &Common) -> Result<Vec<Ou
     let (historical, mut own): (Vec<_>, Vec<_>) =
         machines(common)?.into_iter().partition(|machine| historical.contains(&machine.name));
     let profile = own.pop();
-    if common.no_measure && profile.is_some() || !own.is_empty() {
+    if let Some(machine) = profile.as_ref().filter(|_| common.no_measure || !own.is_empty()) {
         bail!(
-            "a profile of this machine is of no use with --no-measure, and one is enough: give machines of the papers by their names"
+            "unknown machine {}: take a paper's name, or drop --no-measure and give one profile of this machine",
+            machine.name
         );
     }
     let mut here = if common.no_measure { None } else { Some(live::Here::new(common.quick, profile)) };

@@ -33,8 +33,8 @@ const PIECE_OCTETS: usize = 256 * 1024;
 /// Records what passes on a link, for tshark or Wireshark: `cellway capture "alpha:0 - s1:0" - | tshark -r -`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Standard error has a line once everything that passes is taken. The result is on standard output; on standard error \
-    where standard output has the records."
+    after_help = "Standard error has a line once capturing has begun. The result goes to standard output, or to standard error if \
+    the records go to standard output."
 )]
 pub(crate) struct Capture {
     /// The link's name, as `cellway link list` shows it
