@@ -202,7 +202,7 @@ impl Where {
     fn tell(&self, ip: &mut IpInterface, circuits: &[(CircuitId, u32, Option<Ipv4Addr>)]) -> Result<()> {
         let channel = |circuit: CircuitId| {
             let found = circuits.iter().find(|(c, ..)| *c == circuit).map(|(_, channel, _)| *channel);
-            found.ok_or_else(|| anyhow!("circuit {circuit} is not of this interface: name it by --also"))
+            found.ok_or_else(|| anyhow!("circuit {circuit} is not part of this interface: add it by --also"))
         };
         for (_, channel, peer) in circuits {
             ip.add_circuit(*channel, *peer, Time::ZERO);

@@ -99,7 +99,7 @@ fn near_end(stations: &Stations) -> Result<&str> {
     let (switches, hosts) = (of(StationKind::Switch), of(StationKind::Host));
     match (&switches[..], &hosts[..]) {
         ([one], _) | ([], [one]) => Ok(one),
-        ([], []) => bail!("this network has neither a host nor a switch to which the link could lead"),
+        ([], []) => bail!("this network has neither a host nor a switch for the link"),
         _ => {
             let all = [switches, hosts].concat();
             bail!(
@@ -123,7 +123,7 @@ fn ends(add: &Add, stations: impl FnOnce() -> Result<Stations>) -> Result<(Strin
             Ok((near_end(&stations()?)?.to_owned(), far))
         }
         None if add.atmtcp.is_some() => Ok((add.a.clone(), far_end("outside", add.atmtcp.as_deref()))),
-        None => bail!("a link has two ends: to where does it lead from {}?", add.a),
+        None => bail!("a link has two ends, and {} is only one: name the other", add.a),
     }
 }
 

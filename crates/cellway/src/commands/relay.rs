@@ -88,7 +88,7 @@ pub(crate) fn run(context: &Context, relay: &Relay) -> Result<()> {
         bail!("{} links: a relay has {MAX_LINKS} at most", links.len());
     }
     if !links.iter().any(|link| matches!(link, Link::Socket { .. })) {
-        bail!("no link leads anywhere: name one that connects or listens");
+        bail!("no link has a peer: name one that connects or listens");
     }
     if context.json && links.contains(&Link::Print) {
         bail!("`print` and --json would both write to standard output: choose one, or `write FILE`");
