@@ -36,7 +36,7 @@ use std::process::ExitCode;
 #[command(
     name = "cellway",
     version,
-    after_help = "Exit status: 0 done, or nobody reads the output any more, 1 failed, 2 wrong usage, 3 no service there, 4 something would change (apply --dry-run)."
+    after_help = "Exit status: 0 done, or the reader of the output has gone, 1 failed, 2 wrong usage, 3 no service there, 4 there are changes (apply --dry-run)."
 )]
 struct Arguments {
     /// The service's socket
@@ -51,14 +51,14 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Bring up the network that a description says, and run it until Ctrl-C
+    /// Bring up the network of a description, and run it until Ctrl-C
     Up(up::Up),
-    /// Make a running network what a description says
+    /// Apply a description to a running network
     Apply(apply::Apply),
-    /// Look at a description without running it
+    /// Check or show a description without running it
     #[command(subcommand)]
     Config(config::ConfigCommand),
-    /// Links, circuits and endpoints, with what passed and what was dropped
+    /// Links, circuits and endpoints, with counters of traffic and drops
     Status(status::Status),
     /// List, add and remove circuits
     #[command(subcommand)]
@@ -84,9 +84,9 @@ enum Command {
     Receive(transfer::Receive),
     /// Measure throughput over a circuit, as the classic ttcp does
     Ttcp(ttcp::Ttcp),
-    /// OAM loopback: is the circuit there, and how long is the way (I.610)
+    /// Test a circuit and measure its round-trip time by OAM loopback (I.610)
     Ping(ping::Ping),
-    /// Name each point of a circuit, with its round trip (OAM loopback)
+    /// Name each point of a circuit, with its round-trip time (OAM loopback)
     Trace(trace::Trace),
     /// IP over ATM on a circuit: TUN device, or in-process stack
     #[command(subcommand)]
@@ -94,15 +94,15 @@ enum Command {
     /// LAN emulation on calls: the servers of a LAN, and stations
     #[command(subcommand)]
     Lane(lane::LaneCommand),
-    /// Run a program that was written for Linux's ATM sockets
+    /// Run a program written for Linux's ATM sockets
     Run(run::Run),
-    /// Join links of ATM over TCP as Linux's `atmtcp` does, with nothing else running
+    /// Join links of ATM over TCP as Linux's `atmtcp` does, without a service
     Relay(relay::Relay),
     /// The QEMU command for a guest with a virtual adapter
     Vm(vm::Vm),
-    /// Record what passes on a link, for tshark
+    /// Record the traffic of a link, for tshark
     Capture(capture::Capture),
-    /// Play a recording of `atmtcp write` or `cellway capture --format atmtcp` back
+    /// Play back a recording of `atmtcp write` or `cellway capture --format atmtcp`
     Replay(recording::Replay),
     /// Measure this machine; runs `cellway-lab bench`
     #[command(disable_help_flag = true)]
@@ -110,16 +110,16 @@ enum Command {
     /// The papers' experiments: published, modelled, measured; runs `cellway-lab`
     #[command(disable_help_flag = true)]
     Lab(elsewhere::Words),
-    /// What this machine can and cannot do, and what to do about it
+    /// Check what this machine supports, with remedies
     Doctor,
-    /// The whole way of a PDU, shown: two hosts, a switch, a file, pings, TCP, a report
+    /// Show a PDU's complete path: two hosts, a switch, a file, pings, TCP, a report
     Demo(demo::Demo),
     /// Completions for a shell
     Completions {
         /// bash, zsh, fish, ...
         shell: clap_complete::Shell,
     },
-    /// The management protocol, the description, and what each command prints with --json, as JSON schemas
+    /// JSON schemas of the management protocol, the description, and the output of each command with --json
     Schema(schema::Schema),
     /// The manual page
     Man,

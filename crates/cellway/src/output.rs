@@ -161,7 +161,7 @@ pub(crate) struct WouldChange;
 
 impl fmt::Display for WouldChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the network is not what the description says")
+        f.write_str("the network differs from the description")
     }
 }
 

@@ -111,7 +111,7 @@ pub struct Intent {
 }
 
 impl Intent {
-    /// Of an empty network. `state_writer`: by whom what commands want is kept for a restart.
+    /// For an empty network. `state_writer`: stores command-made objects for restart.
     pub fn new(state_writer: Arc<StateWriter>) -> Self {
         Intent { state_writer, ..Intent::default() }
     }

@@ -464,7 +464,7 @@ impl Planner<'_> {
         );
     }
 
-    /// Whoever follows a link that goes or is made anew follows what is there under its name then; if all is undone, what was there.
+    /// Re-binds followers of a removed or re-created link by name; an undone plan binds them to the old link again.
     fn follow_anew(&mut self, phases: &mut Phases) {
         let step = |(_, id, step): &(u64, ObjectId, Step)| match step {
             Step::RemoveLink(_) | Step::AddLink { .. } => Some(id.clone()),

@@ -92,7 +92,7 @@ pub enum Step {
         /// Whether it may.
         up: bool,
     },
-    /// A link is down while another is or is not there, or no more. To be done anew when the other one is made anew.
+    /// The link is down while `other` is down or missing. Repeated when `other` is made again.
     Follow {
         /// Which.
         link: ObjectId,

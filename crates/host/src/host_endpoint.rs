@@ -99,9 +99,9 @@ pub struct HostEndpoint {
     most: usize,
     /// The free ring has not been looked at in this run.
     look_at_free: bool,
-    /// Descriptors of the free ring that were refused ...
+    /// Descriptors of the free ring that were refused in `round`.
     refused: usize,
-    /// ... since this round.
+    /// The round that `refused` counts from.
     round: Time,
     /// Octets of what was delivered and cannot be seen yet.
     unseen: usize,
@@ -120,21 +120,21 @@ pub struct HostEndpoint {
     pub(crate) ticked: Option<Time>,
     /// Its receive ring is nearly full.
     pub(crate) backlogged: Option<Backlogged>,
-    /// All to which it sends are behind.
+    /// All its receivers are backlogged.
     pub(crate) pressed: bool,
-    /// In this round its quota kept back what the line would have taken.
+    /// Its quota, not the line, limited it this round.
     pub(crate) used_up: bool,
     /// All circuits on which it sends have credits.
     pub(crate) lossless: bool,
-    /// Until then nobody makes way for it: it took little while others did.
+    /// Senders do not pause for this slow receiver until then.
     pub(crate) slow_until: Time,
     /// Its application has SDUs to take, when that was looked at last.
     pub(crate) receive_progress: Option<ReceiveProgress>,
-    /// The consumer's index at which its application was given up: it takes nothing at all.
+    /// Consumer index at which its application was found to take nothing at all.
     pub(crate) given_up: Option<u32>,
     /// SDUs in parcels that its circuits of best effort keep for it.
     pub(crate) kept: usize,
-    /// The consumer's index at which one of them had been kept for its time: nothing is kept until its application takes something.
+    /// Consumer index at which a kept SDU expired; keep none until it advances.
     stuck: Option<u32>,
     /// Its memory is not to be touched yet: its application could make that slow.
     pub(crate) asleep: bool,

@@ -53,11 +53,11 @@ pub struct HostInterface {
     pub(crate) stray: Counters,
     /// Cells of a parcel that was cut.
     pub(crate) cut: Vec<Cell>,
-    /// What endpoints sent and received that are gone, ...
+    /// Counters of removed endpoints.
     gone_endpoints: [Counters; 2],
     /// The first endpoint whose counters did not add up at its end.
     broken: Option<String>,
-    /// ... and what circuits did.
+    /// Counters of removed circuits.
     gone_circuits: [Counters; 2],
     pub(crate) credits: Credits,
     /// Circuits that keep what their receivers have no room for.
@@ -283,15 +283,15 @@ impl HostInterface {
         any
     }
 
-    /// Whether the host's thread may sleep until a doorbell, a link or [`Node::poll_timeout`]: no endpoint polls, lingers,
-    /// or has something to send now, and nobody who makes way for an application, or keeps cells for it, sees it get on.
+    /// True if the thread may sleep until a doorbell, a link or [`Node::poll_timeout`]: nothing to send, nothing polling or
+    /// lingering, no backlogged receiver draining.
     pub fn is_quiet(&mut self) -> bool {
         let now = self.now;
         !self.endpoints.gets_on(now) && !self.backlogs.gets_on(now) && self.endpoints.is_quiet()
     }
 
-    /// Before a sleep: asks applications that are waited for to ring once they have room, or send on another channel than one
-    /// that waits. True if any was asked: look once more, since it may have done so just before.
+    /// Before sleeping, requests a doorbell from each application that we wait for: for room in its ring, or for SDUs on a
+    /// channel that is not waiting. True if any was requested: look once more, since the reason may have come just before.
     pub fn prepare_sleep(&mut self) -> bool {
         let held = self.ask_those_held_up() | self.endpoints.ask_borrowers() | self.endpoints.ask_senders();
         self.endpoints.ask_backlogged() | held

@@ -12,8 +12,7 @@ use wire::oam::{Flow, Function, Loopback};
 use wire::{Cell, CircuitId, Counters, DropReason, Time};
 
 impl HostInterface {
-    /// What came in at a port since its link is there: cells and frames that were taken by whom they are for, and those that
-    /// were dropped before that.
+    /// Cells and frames received at a port since its link was connected: delivered, and dropped before delivery.
     pub fn intake(&self, port: u16) -> Counters {
         self.intake.at(port)
     }

@@ -129,8 +129,8 @@ enum Turn {
 }
 
 /// Sends whole SDUs of a channel, up to `most` cells: what becomes cells of AAL5, as far as the circuit's contract and credits allow
-/// now. These, the link and the counters hear of all of them at once. What it leaves is for [`channel_turn`]; `None`: what has left in
-/// parcels is to be read first.
+/// now. These, the link and the counters hear of all of them at once. What it leaves is for [`channel_turn`]. Returns `None` if
+/// parcels in flight must be read first.
 fn run_turn(
     id: EndpointId,
     endpoint: &mut HostEndpoint,

@@ -50,7 +50,7 @@ pub trait External: Send {
     /// Whether cells or frames can pass at present.
     fn is_up(&self) -> bool;
 
-    /// Whether it is at its end: it will never be up again, and whoever has its description may put another in its place.
+    /// The shell is finished and may be replaced: it will never be up again.
     fn has_ended(&self) -> bool {
         false
     }

@@ -34,17 +34,17 @@ pub trait Node: Send {
         false
     }
 
-    /// A link has been connected at a port, or is there no more.
+    /// A link has been connected at a port, or removed.
     fn handle_link(&mut self, _port: u16, _link: Option<LinkProperties>) {}
 
-    /// The next of the labels that have been set up at its ports and that it has not told of: what is on the link already was sent on
-    /// another circuit ([`crate::LabelChanges`]). A node that has circuits tells of each that it is given.
+    /// Next new label at its ports; traffic already on the link belongs to the old circuit ([`crate::LabelChanges`]). A node with
+    /// circuits returns each label that it is given once.
     fn poll_label_change(&mut self) -> Option<LabelChange> {
         None
     }
 
-    /// A label is another circuit's at the far end of the link at a port: cells of the node's own that wait there for a circuit that is
-    /// gone (ends of PDUs, answers) are not to leave any more.
+    /// A label belongs to another circuit at the far end of the link at a port: drop the node's own cells (ends of PDUs, answers)
+    /// that wait there for the removed circuit.
     fn drop_waiting(&mut self, _port: u16, _label: Label) {}
 
     /// For the owner, who knows the type: [`crate::Network::node_mut`].
@@ -204,8 +204,7 @@ impl Lines {
         }
     }
 
-    /// Drops what is of circuits that have gone where it is the oldest at these ports, `most` units of each at most. True if there is
-    /// more.
+    /// Drops leading units of removed circuits, at most `most` per port. True if there are more.
     #[cold]
     pub(crate) fn purge_stale(&mut self, ports: &[Port], most: usize) -> bool {
         let mut more = false;

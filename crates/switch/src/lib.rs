@@ -139,7 +139,7 @@ pub struct Switch {
     alarms: Alarms,
     /// The batch that is being handled is a frame.
     framed: bool,
-    /// Calls of [`Switch::translate`] that begin with circuits' lines: most cells of the one before needed these.
+    /// Remaining [`Switch::translate`] calls that prefetch circuit lines, because most cells of an earlier call needed them.
     by_lines: u8,
     /// Ports that there are to be.
     wanted_ports: u16,
@@ -177,7 +177,7 @@ pub(crate) struct CellPlane {
     gone: PortCounters,
 }
 
-/// As many as the label table has numbers for.
+/// The table's maximum.
 fn max_circuits(circuits: u32) -> usize {
     circuits.min(index::MOST) as usize
 }

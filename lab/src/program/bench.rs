@@ -27,7 +27,7 @@ use control::processors::Processors;
 pub(crate) struct Bench {
     #[command(subcommand)]
     command: BenchCommand,
-    /// One short run of each case: whether everything works, not how fast it is
+    /// One short run of each case, to test that it works, not how fast it is
     #[arg(long, global = true)]
     quick: bool,
 }
@@ -47,11 +47,11 @@ trait Options: Sized {
 enum BenchCommand {
     /// Throughput from application to application through the switch, on cell links and on frame links
     Path(path::Options),
-    /// Segmentation and reassembly on one core, beside memcpy and two common ways to do it
+    /// Segmentation and reassembly on one core, beside memcpy and two common implementations
     Sar(sar::Options),
     /// The cell switch on one core: look-up, policing, queues, over the number of circuits, beside a copy of the cells
     Switch(switch::Options),
-    /// Shards of a network: what crosses between two, two switches on two threads, two pairs of applications
+    /// Shards of a network: traffic between two shards, two switches on two threads, two pairs of applications
     Shards(shards::Options),
     /// The model of the ENI155P alone, driven by our own driver, beside memcpy and the card's line
     Adapter(adapter::Options),
@@ -63,7 +63,7 @@ enum BenchCommand {
     Events(events::Options),
     /// Data paths over the size of the PDU
     Paths(paths::Options),
-    /// What the library of `cellway run` costs a program that has nothing to do with ATM
+    /// The cost of the library of `cellway run` for a program that does not use ATM
     Preload(preload::Options),
     /// Messages between two processes on two cores, by a direct circuit, beside the machine's limits and beside peers
     Endpoint(endpoint::Options),

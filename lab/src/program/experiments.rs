@@ -28,34 +28,34 @@ use std::path::PathBuf;
 /// Experiments.
 #[derive(Debug, Subcommand)]
 pub(crate) enum LabCommand {
-    /// The experiments, with what they ask
+    /// List the experiments, with their questions
     List,
     /// Run experiments and show each number: published, modelled, measured
     Run(Run),
-    /// Run them all, or a shard of them, and leave a page, figures, a table and the data
+    /// Run all experiments, or a shard of them, and write a page, figures, a table and the data
     Report(report::Options),
-    /// Run one experiment over values of a machine's constant; leaves tidy CSV
+    /// Run one experiment over values of a machine's constant; writes tidy CSV
     Sweep(sweep::Options),
     /// Change every constant that no paper gives, and list the rows that move
     Sensitivity(sensitivity::Options),
-    /// Measure this machine, as a profile like the ones in machines/
+    /// Measure this machine, and write a profile like those in machines/
     Calibrate(calibrate::Options),
 }
 
-/// What all runs have.
+/// Options of all runs.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Common {
-    /// Same seed, same virtual time, to the octet
+    /// The same seed gives the same virtual time and output, to the octet
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Shorter bursts that show the same; under a minute
+    /// Shorter bursts with the same effects; under a minute
     #[arg(long)]
     quick: bool,
-    /// Leave out what is measured on this machine
+    /// Omit measurements on this machine
     #[arg(long)]
     no_measure: bool,
-    /// A machine's profile. One with the name of a machine of a paper takes its place; any other is this machine's, as
-    /// `calibrate` wrote it. May be given several times
+    /// A machine's profile, as `calibrate` writes it. A profile with the name of a paper's machine replaces that
+    /// machine; any other describes this machine (may be repeated)
     #[arg(long, value_name = "FILE")]
     machine: Vec<PathBuf>,
 }
@@ -63,10 +63,10 @@ pub(crate) struct Common {
 /// Experiments to run.
 #[derive(Debug, Args)]
 pub(crate) struct Run {
-    /// Their names, or how these begin: seed000, seed003-tables
+    /// Names of experiments, or prefixes of names: seed000, seed003-tables
     #[arg(required_unless_present = "all")]
     names: Vec<String>,
-    /// All of them
+    /// Run all experiments
     #[arg(long)]
     all: bool,
     #[command(flatten)]
@@ -161,9 +161,10 @@ fn perform(chosen: &[&'static dyn Experiment], common: &Common) -> Result<Vec<Ou
     let (historical, mut own): (Vec<_>, Vec<_>) =
         machines(common)?.into_iter().partition(|machine| historical.contains(&machine.name));
     let profile = own.pop();
-    if common.no_measure && profile.is_some() || !own.is_empty() {
+    if let Some(machine) = profile.as_ref().filter(|_| common.no_measure || !own.is_empty()) {
         bail!(
-            "a profile of this machine is of no use with --no-measure, and one is enough: give machines of the papers by their names"
+            "unknown machine {}: take a paper's name, or drop --no-measure and give one profile of this machine",
+            machine.name
         );
     }
     let mut here = if common.no_measure { None } else { Some(live::Here::new(common.quick, profile)) };

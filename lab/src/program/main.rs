@@ -26,7 +26,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 #[command(
     name = "cellway-lab",
     version,
-    after_help = "Exit status: 0 done, or nobody reads the output any more, 1 failed, 2 wrong usage, 3 no service there."
+    after_help = "Exit status: 0 done, or the reader of the output has gone, 1 failed, 2 wrong usage, 3 no service there."
 )]
 struct Arguments {
     /// The service's socket
@@ -45,14 +45,14 @@ enum Command {
     Experiments(experiments::LabCommand),
     /// Measure this machine
     Bench(bench::Bench),
-    /// As `cellway ttcp`, also by windows and behind an adapter
+    /// Like `cellway ttcp`, also by windows and behind an adapter
     Ttcp(ttcp::Ttcp),
     /// Completions for a shell
     Completions {
         /// bash, zsh, fish, ...
         shell: clap_complete::Shell,
     },
-    /// What each command prints with --json, as JSON schemas
+    /// JSON schemas of the output of each command with --json
     Schema(schema::Schema),
     /// The manual page
     Man,

@@ -39,7 +39,7 @@ cellway::printed! {
 /// What to show.
 #[derive(Debug, Args)]
 pub(crate) struct Schema {
-    /// Write the same as a page of reference into this folder instead
+    /// Write a reference page into this folder instead
     #[arg(long, value_name = "FOLDER")]
     markdown: Option<PathBuf>,
 }

@@ -23,21 +23,22 @@ const HEADER_OCTETS: u32 = 44;
 /// Octets of the options that a datagram has where it has some.
 const OPTION_OCTETS: usize = 8;
 
-/// Measures throughput as `cellway ttcp`, by other ways to give and to take SDUs.
+/// Measures throughput like `cellway ttcp`, with other methods to send and receive SDUs.
 #[derive(Debug, Args)]
 pub(crate) struct Ttcp {
     #[command(flatten)]
     plain: ttcp::Ttcp,
-    /// Send from the pages of a window, or map received pages into one, instead of copying; each side for itself
+    /// Send from the pages of a window, or map received pages into one, instead of copying; each side separately
     #[arg(long)]
     windows: bool,
-    /// Receive by a modelled adapter whose driver guesses where data are wanted and maps pages there; the circuit's cells are its line
+    /// Receive by a modelled adapter whose driver predicts the destination of data and maps pages there; the circuit's
+    /// cells are its line input
     #[arg(long, value_enum, conflicts_with = "windows")]
     adapter: Option<adapter::Model>,
     /// Send datagrams to UDP port 5001 over IP and LLC/SNAP, on a circuit that may have other users; receive them by an adapter
     #[arg(long, conflicts_with = "windows")]
     udp: bool,
-    /// Of so many datagrams, send one with IP options
+    /// Send every Nth datagram with IP options
     #[arg(long, requires = "udp", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     ip_options: Option<u64>,
     /// Octets to send behind each datagram

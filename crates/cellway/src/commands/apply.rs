@@ -10,16 +10,16 @@ use control::plan::Line;
 use control::protocol::{Applied, Request};
 use std::path::PathBuf;
 
-/// Makes a running network what a description says: what does not change goes on undisturbed, what commands have added stays as
-/// far as it fits, and if a step fails everything is as it was.
+/// Applies a description to a running network. Unchanged objects keep running undisturbed. Objects added by commands
+/// survive unless they conflict with the description. If a step fails, all changes are undone.
 #[derive(Debug, Args)]
 pub(crate) struct Apply {
     /// The description
     file: PathBuf,
-    /// Only show what would be done; exit status 4 if anything would
+    /// Show the changes and make none; exit status 4 if there are any
     #[arg(long)]
     dry_run: bool,
-    /// Also apply a description that is empty, or has none of the stations that there are: all of them are removed
+    /// Apply even an empty description, or one with none of the present stations: all of them are removed
     #[arg(long)]
     allow_empty: bool,
 }

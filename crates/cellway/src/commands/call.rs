@@ -26,7 +26,7 @@ pub(crate) struct Call {
     /// The host that calls
     #[arg(required = true)]
     host: Option<String>,
-    /// Whom: 40 hexadecimal digits, as `cellway address` shows them
+    /// The address to call: 40 hexadecimal digits, as `cellway address` shows them
     #[arg(required = true)]
     address: Option<Aesa>,
     /// The service access point: any, llc, l2:0c, l3:0b or snap:00a03e-0001
@@ -44,18 +44,18 @@ pub(crate) struct Call {
     /// Maximum burst size in cells (VBR)
     #[arg(long)]
     mbs: Option<u32>,
-    /// The longest SDU in octets, in either direction; what listens under a stock atmsigd wants its own
+    /// The longest SDU in octets, in either direction; a listener under a stock atmsigd accepts only its own value
     #[arg(long, value_name = "OCTETS", default_value_t = 9188, value_parser = clap::value_parser!(u16).range(1..))]
     sdu: u16,
-    /// One party more of a point-to-multipoint call, added once the call is up; again for others
+    /// One more party of a point-to-multipoint call, added once the call is up (may be repeated)
     #[arg(long = "party", value_name = "ADDRESS")]
     parties: Vec<Aesa>,
-    /// Seconds until the call is given up without an answer
+    /// Seconds to wait for an answer
     #[arg(long, default_value_t = 60)]
     timeout: u64,
 }
 
-/// What there is of calls.
+/// Lists of calls.
 #[derive(Debug, Subcommand)]
 enum List {
     /// Calls, interfaces, and the last hundred that failed
@@ -73,7 +73,7 @@ pub(crate) struct Listen {
     /// Calls to this service access point only: llc, l2:0c, l3:0b or snap:00a03e-0001
     #[arg(long, default_value_t = Sap::ANY)]
     sap: Sap,
-    /// Refuse them by this cause instead (17 busy, 21 rejected)
+    /// Refuse calls with this cause instead (17 busy, 21 rejected)
     #[arg(long)]
     reject: Option<u8>,
     /// End after so many calls have been released
@@ -84,7 +84,7 @@ pub(crate) struct Listen {
 /// Shows the addresses of hosts.
 #[derive(Debug, Args)]
 pub(crate) struct Address {
-    /// This host's only
+    /// Only this host
     host: Option<String>,
 }
 

@@ -30,16 +30,16 @@ use wire::CircuitId;
 /// Octets read at once.
 const PIECE_OCTETS: usize = 256 * 1024;
 
-/// Records what passes on a link, for tshark or Wireshark: `cellway capture "alpha:0 - s1:0" - | tshark -r -`
+/// Records the traffic of a link, for tshark or Wireshark: `cellway capture "alpha:0 - s1:0" - | tshark -r -`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Standard error has a line once everything that passes is taken. The result is on standard output; on standard error \
-    where standard output has the records."
+    after_help = "Standard error has a line once capturing has begun. The result goes to standard output, or to standard error if \
+    the records go to standard output."
 )]
 pub(crate) struct Capture {
     /// The link's name, as `cellway link list` shows it
     link: String,
-    /// The file, or - for standard output. What is in it stays if the capture is refused
+    /// The file, or - for standard output. It is not changed if the capture is refused
     file: PathBuf,
     /// Only these circuits, as the link names them
     #[arg(long)]
@@ -47,13 +47,15 @@ pub(crate) struct Capture {
     /// Whole AAL5 PDUs (and OAM cells), or every cell
     #[arg(long, value_enum, default_value_t = What::Pdus)]
     what: What,
-    /// pcapng, for tshark and Wireshark, or a recording as `atmtcp write` makes it: stream 0 is what the link's first end sent
+    /// pcapng, for tshark and Wireshark, or a recording as `atmtcp write` makes it: stream 0 has the traffic from the
+    /// link's first end
     #[arg(long, value_enum, default_value_t = Format::Pcapng)]
     format: Format,
     /// End after so many seconds
     #[arg(long)]
     seconds: Option<f64>,
-    /// MiB of cells that the service keeps while this command, or the disk, is behind: 32 are 0.8 s of a full OC-3c link
+    /// MiB of cells that the service buffers while this command, or the disk, is too slow: 32 are 0.8 s of a full OC-3c
+    /// link
     #[arg(long, value_name = "MIB", default_value_t = BUFFER_MIB, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_BUFFER_MIB)))]
     buffer: u32,
 }
@@ -69,9 +71,10 @@ impl Capture {
 /// What a record is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum What {
-    /// Reassembled AAL5 PDUs, whole with padding and trailer; OAM and unknown cells as they are. For AAL0 and AAL3/4 on cell links ask for cells.
+    /// Reassembled AAL5 PDUs with padding and trailer; OAM and unknown cells unchanged. For AAL0 and AAL3/4 on cell
+    /// links use `cells`.
     Pdus,
-    /// Cells as they are.
+    /// Cells, unchanged.
     Cells,
 }
 

@@ -29,17 +29,17 @@ pub(crate) enum CircuitCommand {
 /// `cellway circuit add`: the keys of `[[circuit]]`.
 #[derive(Debug, Args)]
 pub(crate) struct Added {
-    /// Its ends, each a host and vpi.vci in quotes, or a path at a switch's port, such as "s1:0 7.*"; more than two: from the first
-    /// to all others
+    /// Its ends, each a host and vpi.vci in quotes, or a path at a switch's port, such as "s1:0 7.*". With more than
+    /// two, from the first to all others
     #[arg(required = true, num_args = 2..)]
     ends: Vec<String>,
     /// cbr, rt-vbr, nrt-vbr, gfr or ubr
     #[arg(long, default_value = "ubr")]
     category: String,
-    /// cbr.1, vbr.1, vbr.2, vbr.3, gfr.1, gfr.2, ubr.1 or ubr.2; without, the category's first
+    /// cbr.1, vbr.1, vbr.2, vbr.3, gfr.1, gfr.2, ubr.1 or ubr.2 [default: the category's first]
     #[arg(long)]
     conformance: Option<String>,
-    /// best-effort, or credit: no cell is dropped for want of room
+    /// best-effort, or credit: no cell is dropped for lack of room
     #[arg(long, default_value = "best-effort")]
     flow: String,
     /// Peak cell rate, such as "20 Mbit/s" of payload or "5000 cell/s"
@@ -63,13 +63,13 @@ pub(crate) struct Added {
     /// The longest delay of a cell in microseconds (CBR, rt-VBR)
     #[arg(long)]
     max_ctd_us: Option<u64>,
-    /// By how much delays may differ, in microseconds (CBR, rt-VBR)
+    /// The largest difference between delays, in microseconds (CBR, rt-VBR)
     #[arg(long)]
     max_cdv_us: Option<u64>,
     /// Cells go before all others at each switch (CBR, rt-VBR)
     #[arg(long)]
     low_latency: bool,
-    /// What switches drop where there is congestion: early, cells, partial, selective or fair
+    /// How switches discard in congestion: early, cells, partial, selective or fair
     #[arg(long, default_value = "early")]
     discard: String,
     /// The contract of the direction to the first end, as in a description: 'category = "cbr", pcr = "1 Mbit/s"'
@@ -78,7 +78,7 @@ pub(crate) struct Added {
     /// aal5, aal0 or aal34
     #[arg(long, default_value = "aal5")]
     aal: String,
-    /// From the first end to the second only
+    /// One direction only, from the first end to the second
     #[arg(long)]
     one_way: bool,
     /// Check continuity both ways (OAM, I.610)

@@ -10,10 +10,10 @@ use control::diagnostic::Diagnostics;
 use control::protocol::Checked;
 use std::path::PathBuf;
 
-/// Looking at descriptions.
+/// Inspection of descriptions.
 #[derive(Debug, Subcommand)]
 pub enum ConfigCommand {
-    /// Read a description and say what is wrong with it
+    /// Read a description and report its errors
     Check {
         /// The file
         file: PathBuf,

@@ -22,13 +22,14 @@ use std::time::{Duration, Instant};
 
 const NETWORK: &str = include_str!("../../../../examples/two-hosts.toml");
 
-/// Two hosts and a switch come up; two client processes carry a file from host to host; then OAM and IP pings, TCP over IP
-/// over ATM, and ttcp over PDU sizes. Leaves a report, its numbers and a capture. Under a minute, no rights, no network.
+/// Starts two hosts and a switch; two client processes transfer a file from host to host. Then it runs OAM and IP
+/// pings, TCP over IP over ATM, and ttcp over PDU sizes. Writes a report, its numbers and a capture. Takes under a
+/// minute, and needs no privileges and no network.
 #[derive(Debug, Args)]
 pub(crate) struct Demo {
-    /// The file to carry; this program itself if none is given
+    /// The file to transfer [default: this program itself]
     file: Option<PathBuf>,
-    /// Where to leave the report
+    /// The folder for the report
     #[arg(long, default_value = "out/demo")]
     out: PathBuf,
 }

@@ -31,7 +31,7 @@ pub(crate) fn attaches_adapters(qemu: &Path) -> bool {
 
 fn vfio_user() -> Check {
     let ok = attaches_adapters(Path::new("qemu-system-x86_64"));
-    let found = if ok { "yes" } else { "this QEMU is none, or older than 10.1" };
+    let found = if ok { "yes" } else { "QEMU not found, or older than 10.1" };
     check(
         "QEMU with vfio-user (virtual adapters)",
         ok,

@@ -38,29 +38,30 @@ const REGISTRATION: Duration = Duration::from_secs(10);
 pub(crate) struct Where {
     /// The host
     host: String,
-    /// The circuit there, vpi.vci; or the address of the subnet's ATMARP server, and circuits are calls (RFC 2225). With
-    /// --serve-atmarp it is the host's own
+    /// The circuit there, vpi.vci; or the address of the subnet's ATMARP server, to use calls as circuits (RFC 2225).
+    /// With --serve-atmarp, the host's own address
     circuit: Target,
-    /// Further circuits of the interface: vpi.vci, or vpi.vci=ADDRESS where the peer does not say its address (may be repeated)
+    /// Further circuits of the interface: vpi.vci, or vpi.vci=ADDRESS if the peer does not answer InATMARP (may be
+    /// repeated)
     #[arg(long = "also", value_name = "CIRCUIT[=ADDRESS]")]
     also: Vec<String>,
-    /// The peer's address on the first circuit; without, InATMARP asks
+    /// The peer's address on the first circuit [default: ask by InATMARP]
     #[arg(long)]
     peer: Option<Ipv4Addr>,
-    /// Address and prefix; without, the description's `ip` of the host
+    /// Address and prefix [default: the host's `ip` in the description]
     #[arg(long)]
     address: Option<String>,
-    /// Octets of the longest packet (RFC 1626); 1500 where Ethernet is bridged
+    /// Octets of the longest packet (RFC 1626); 1500 for bridged Ethernet
     #[arg(long, value_parser = parse_mtu)]
     mtu: Option<usize>,
-    /// What stands around packets (RFC 2684)
+    /// The encapsulation of packets (RFC 2684)
     #[arg(long, value_enum, default_value_t)]
     encapsulation: Encapsulated,
-    /// Packets to a network go to the peer of this address: NETWORK/PREFIX=ADDRESS (may be repeated)
+    /// Send packets for a network to the peer with this address: NETWORK/PREFIX=ADDRESS (may be repeated)
     #[arg(long = "route", value_name = "NETWORK/PREFIX=ADDRESS")]
     routes: Vec<String>,
-    /// Where Ethernet is bridged: the MAC address of a station at a circuit's far end, which no frame moves to another
-    /// circuit: CIRCUIT=MAC (may be repeated)
+    /// For bridged Ethernet: bind a station's MAC address to a circuit, so that no frame moves it to another:
+    /// CIRCUIT=MAC (may be repeated)
     #[arg(long = "station", value_name = "CIRCUIT=MAC")]
     stations: Vec<String>,
     /// Be the ATMARP server of the subnet (RFC 2225)
@@ -86,7 +87,7 @@ pub(crate) enum Encapsulated {
     /// LLC/SNAP, routed: Classical IP
     #[default]
     Llc,
-    /// VC multiplexing, routed: nothing but the packet
+    /// VC multiplexing, routed: only the packet
     Vc,
     /// LLC/SNAP, bridged Ethernet
     LlcBridged,
@@ -201,7 +202,7 @@ impl Where {
     fn tell(&self, ip: &mut IpInterface, circuits: &[(CircuitId, u32, Option<Ipv4Addr>)]) -> Result<()> {
         let channel = |circuit: CircuitId| {
             let found = circuits.iter().find(|(c, ..)| *c == circuit).map(|(_, channel, _)| *channel);
-            found.ok_or_else(|| anyhow!("circuit {circuit} is not of this interface: name it by --also"))
+            found.ok_or_else(|| anyhow!("circuit {circuit} is not part of this interface: add it by --also"))
         };
         for (_, channel, peer) in circuits {
             ip.add_circuit(*channel, *peer, Time::ZERO);
@@ -244,14 +245,14 @@ fn parse_mtu(s: &str) -> Result<usize, String> {
 /// IP over ATM.
 #[derive(Debug, Subcommand)]
 pub(crate) enum IpCommand {
-    /// Join a TUN device (TAP, where Ethernet is bridged) to the circuits, until Ctrl-C (needs CAP_NET_ADMIN)
+    /// Join a TUN device (TAP for bridged Ethernet) to the circuits, until Ctrl-C (needs CAP_NET_ADMIN)
     Tun {
         #[command(flatten)]
         at: Where,
         /// The device's name
         #[arg(long, default_value = "atm0")]
         name: String,
-        /// No packets with checksum and cutting left over, neither from the machine's stack nor with the peer
+        /// Disable checksum and segmentation offload, for the machine's stack and for the peer
         #[arg(long)]
         no_offload: bool,
     },
@@ -265,7 +266,8 @@ pub(crate) enum IpCommand {
         #[arg(long)]
         llc: bool,
     },
-    /// Answer pings on the in-process stack, until Ctrl-C (needs no rights); a line on standard output says from when on
+    /// Answer pings on the in-process stack, until Ctrl-C (needs no privileges); a line on standard output says when it
+    /// is ready
     Serve {
         #[command(flatten)]
         at: Where,
@@ -274,15 +276,15 @@ pub(crate) enum IpCommand {
     Ping {
         #[command(flatten)]
         at: Where,
-        /// Whom
+        /// The address to ping
         to: Ipv4Addr,
-        /// How many
+        /// Number of requests
         #[arg(short = 'c', long, default_value_t = 4)]
         count: u32,
         /// Octets of data
         #[arg(short = 's', long, default_value_t = 56)]
         size: usize,
-        /// Milliseconds from one to the next
+        /// Milliseconds between requests
         #[arg(short = 'i', long, default_value_t = 200)]
         interval_ms: u64,
     },
@@ -290,7 +292,7 @@ pub(crate) enum IpCommand {
     Send {
         #[command(flatten)]
         at: Where,
-        /// To whom
+        /// The receiver's address
         to: Ipv4Addr,
         /// The file
         file: PathBuf,
@@ -298,7 +300,8 @@ pub(crate) enum IpCommand {
         #[arg(long, default_value_t = 5001)]
         port: u16,
     },
-    /// Receive a file by TCP on the in-process stack; says on standard error when it listens (with --json: {"listening": ADDRESS:PORT, ..})
+    /// Receive a file by TCP on the in-process stack; reports on standard error that it listens (with --json:
+    /// {"listening": ADDRESS:PORT, ..})
     Receive {
         #[command(flatten)]
         at: Where,

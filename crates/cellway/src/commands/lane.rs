@@ -15,21 +15,21 @@ use wire::q2931::Octets;
 /// Octets of the longest packet in an Ethernet frame.
 const MTU: usize = 1500;
 
-/// LAN emulation (af-lane-0021): an Ethernet made of calls.
+/// LAN emulation (af-lane-0021): an Ethernet over calls.
 #[derive(Debug, Subcommand)]
 pub(crate) enum LaneCommand {
-    /// Be the servers of a LAN: LECS, LES and BUS under selectors 1, 2 and 3 of the host's address
+    /// Run the servers of a LAN: LECS, LES and BUS under selectors 1, 2 and 3 of the host's address
     Serve(Serve),
-    /// Join a LAN by a TAP device, until Ctrl-C
+    /// Join a LAN with a TAP device, until Ctrl-C
     Tap(Tap),
 }
 
 /// The servers of a LAN.
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
-    /// The host whose address they have
+    /// The host whose address the servers use
     host: String,
-    /// The LAN's name, 32 octets at most
+    /// The LAN's name, at most 32 octets
     #[arg(long = "lan", default_value = "")]
     lan: String,
     /// Stations at a time; more are refused
@@ -44,10 +44,10 @@ pub(crate) struct Tap {
     host: String,
     /// The address of the LECS, or of the LES with --les
     server: Aesa,
-    /// The address is that of the LES: no LECS is asked
+    /// The address is that of the LES; do not ask a LECS
     #[arg(long)]
     les: bool,
-    /// The LAN's name; without, the server's default
+    /// The LAN's name [default: the server's choice]
     #[arg(long = "lan", default_value = "")]
     lan: String,
     /// The device's name

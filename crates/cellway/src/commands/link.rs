@@ -20,8 +20,8 @@ pub(crate) enum LinkCommand {
     List,
     /// Add a link: `cellway link add alpha s1:2`, or to the outside: `cellway link add tcp://192.0.2.1:2812`
     Add(Box<Add>),
-    /// Take a link down, by its name: it passes nothing until `link up`. Its circuits stay, a guest's adapter at it loses
-    /// its signal
+    /// Take a link down, by its name: it carries no traffic until `link up`. Its circuits stay; a guest's adapter at it
+    /// loses its signal
     Down {
         /// As `link list` shows it
         name: String,
@@ -42,11 +42,11 @@ pub(crate) enum LinkCommand {
 /// `cellway link add`
 #[derive(Debug, Args)]
 pub(crate) struct Add {
-    /// One end: a station, with :PORT where it matters. Or a URL alone, as below, for a link from the network's switch if it
-    /// has one, from its host if it has no switch and one host
+    /// One end: a station, with :PORT if it matters. Or only a URL, as below: the link then starts at the network's
+    /// only switch, or at its only host if it has no switch
     a: String,
-    /// The other; with --atmtcp a new name for what is outside. Or tcp://HOST:PORT, which is ATM over TCP to there, and
-    /// tcp-listen://ADDRESS:PORT; tls:// and tls-listen:// for the same with certificates
+    /// The other end; with --atmtcp a new name for the outside station. Or, for ATM over TCP, tcp://HOST:PORT or
+    /// tcp-listen://ADDRESS:PORT; tls:// and tls-listen:// do the same with certificates
     b: Option<String>,
     /// unlimited, OC-3c, "20 Mbit/s", ...
     #[arg(long, default_value = "unlimited")]
@@ -99,7 +99,7 @@ fn near_end(stations: &Stations) -> Result<&str> {
     let (switches, hosts) = (of(StationKind::Switch), of(StationKind::Host));
     match (&switches[..], &hosts[..]) {
         ([one], _) | ([], [one]) => Ok(one),
-        ([], []) => bail!("this network has neither a host nor a switch to which the link could lead"),
+        ([], []) => bail!("this network has neither a host nor a switch for the link"),
         _ => {
             let all = [switches, hosts].concat();
             bail!(
@@ -123,7 +123,7 @@ fn ends(add: &Add, stations: impl FnOnce() -> Result<Stations>) -> Result<(Strin
             Ok((near_end(&stations()?)?.to_owned(), far))
         }
         None if add.atmtcp.is_some() => Ok((add.a.clone(), far_end("outside", add.atmtcp.as_deref()))),
-        None => bail!("a link has two ends: to where does it lead from {}?", add.a),
+        None => bail!("a link has two ends, and {} is only one: name the other", add.a),
     }
 }
 

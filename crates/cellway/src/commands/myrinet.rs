@@ -15,22 +15,23 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Myrinets.
 #[derive(Debug, Subcommand)]
 pub(crate) enum MyrinetCommand {
-    /// The map that the mapper has drawn: which hosts and switches there are, and what their cables join.
+    /// The mapper's map: hosts, switches and the cables between them.
     ///
-    /// Interfaces find the map out themselves. The one with the highest address is the mapper. It sends scouts to each port that it
-    /// knows of: a host answers, and a loop through a switch comes back. When a cable is pulled or plugged, the next run finds it.
+    /// The interface with the highest address is the mapper. It sends scouts to each port that it knows: a host
+    /// answers, and a loop through a switch returns. If a cable is pulled or plugged, the next run of the mapper
+    /// detects it.
     Map(Which),
     /// The routes that the mapper has told each host.
     ///
-    /// A route is a number for each switch: how many ports beyond the one where the packet comes in it goes out. Routes go up to the root
-    /// of a tree and then down again (up*/down*), so no circle of packets can wait for each other.
+    /// A route is a number for each switch: the output port minus the input port. Routes lead up to the root of a tree
+    /// and then down again (up*/down*), so packets cannot deadlock.
     Routes(Which),
-    /// Send messages from host to host, as `ht` did, and say how many arrived how fast.
+    /// Send messages from host to host, as `ht` did, and report how many arrived and how fast.
     ///
     /// Try `cellway myrinet send barbican temple --octets 8192`, then with `--acknowledged`, and small messages with and
     /// without `--immediate`. Several receivers are a group, which a message reaches around a cycle.
     Send(Send),
-    /// Monitoring variables of the interfaces' control programs, and what passed each port of the switches.
+    /// Monitoring variables of the interfaces' control programs, and traffic at each port of the switches.
     ///
     /// `link stops` counts how often an interface had no free buffer and stopped its link; `stops` counts the STOP symbols of a switch's port.
     Monitor(Monitor),
@@ -70,10 +71,10 @@ pub(crate) struct Send {
     /// Messages
     #[arg(long, default_value_t = 1000)]
     count: u32,
-    /// Send the next message when the receivers have acknowledged the last one
+    /// Send each message only after the receivers have acknowledged the previous one
     #[arg(long)]
     acknowledged: bool,
-    /// The host writes messages into the interface: 1024 octets at most
+    /// The host writes messages into the interface; at most 1024 octets
     #[arg(long)]
     immediate: bool,
 }

@@ -19,18 +19,19 @@ const PATIENCE: Duration = Duration::from_secs(16);
 /// OAM.
 #[derive(Debug, Subcommand)]
 pub(crate) enum OamCommand {
-    /// Alarms of all switches and circuits, or everything that one end of a circuit knows.
+    /// Alarms of all switches and circuits, or the complete OAM state of one end of a circuit.
     ///
-    /// Without a host: defects at switches, with the number of circuits that are told by AIS, and circuits with an alarm. With a host and
-    /// a circuit: alarms, continuity check, and what monitoring has found in both directions.
+    /// Without a host: defects at switches, with the number of circuits that they send AIS on, and circuits with an
+    /// alarm. With a host and a circuit: alarms, continuity check, and results of monitoring in both directions.
     Status(StatusOf),
-    /// Begin or end the continuity check of a circuit, both ways, by asking the other end.
+    /// Begin or end the continuity check of a circuit in both directions, by a request to the other end.
     ///
-    /// Each end sends a cell once nothing else was sent for a second. An end to which nothing comes for 3.5 seconds has the alarm `loc`.
+    /// Each end sends a cell after a second without other traffic. An end that receives nothing for 3.5 seconds has the
+    /// alarm `loc`.
     Continuity(Continuity),
-    /// Begin or end performance monitoring of a circuit, both ways, by asking the other end.
+    /// Begin or end performance monitoring of a circuit in both directions, by a request to the other end.
     ///
-    /// `cellway oam status HOST CIRCUIT` shows the cells that were lost, misinserted or damaged on the way.
+    /// `cellway oam status HOST CIRCUIT` shows the cells that were lost, misinserted or damaged in transit.
     Monitor(Monitor),
 }
 
@@ -63,7 +64,7 @@ pub(crate) struct Monitor {
     host: String,
     /// The circuit there, vpi.vci
     circuit: CircuitId,
-    /// Cells of a block: 128, 256, 512 or 1024
+    /// Cells in a block: 128, 256, 512 or 1024
     #[arg(long, default_value_t = 1024)]
     block: u16,
     /// End it

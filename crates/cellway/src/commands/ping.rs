@@ -13,23 +13,24 @@ use std::time::{Duration, Instant};
 use wire::Time;
 use wire::oam::Flow;
 
-/// Sends OAM loopback cells and measures their round trips. The circuit may be in use: its OAM flow is beside its data.
+/// Sends OAM loopback cells and measures their round-trip times. The circuit may be in use: OAM cells do not disturb
+/// its data.
 #[derive(Debug, Args)]
 pub(crate) struct Ping {
     /// The host to send from
     host: String,
     /// The circuit there, vpi.vci, or the address to call
     circuit: Target,
-    /// How many
+    /// Number of cells
     #[arg(short = 'c', long, default_value_t = 4)]
     count: u32,
-    /// Milliseconds from one to the next
+    /// Milliseconds between cells
     #[arg(short = 'i', long, default_value_t = 200)]
     interval_ms: u64,
-    /// Milliseconds that an answer may take
+    /// Milliseconds to wait for an answer
     #[arg(short = 'W', long, default_value_t = 5000)]
     timeout_ms: u64,
-    /// To the next segment end point (the first switch) rather than to the far end
+    /// Ping the next segment end point (the first switch) instead of the far end
     #[arg(long)]
     segment: bool,
 }

@@ -14,15 +14,16 @@ use std::time::Duration;
 use wire::CircuitId;
 use wire::recording::{self, Record};
 
-/// Plays a recording of `atmtcp write`, or of `cellway capture --format atmtcp`, from a host: what passed on a circuit then is sent
-/// on the host's circuit of the same name, as fast as it goes. Without a host: says what is in it.
+/// Plays a recording of `atmtcp write`, or of `cellway capture --format atmtcp`, from a host. It sends the recorded
+/// traffic of each circuit on the host's circuit of the same name, as fast as possible. Without a host it lists the
+/// recording's contents.
 #[derive(Debug, Args)]
 pub(crate) struct Replay {
     /// The recording
     file: PathBuf,
     /// The host to send from
     host: Option<String>,
-    /// Only what came from this link
+    /// Only the traffic from this link
     #[arg(long)]
     stream: Option<u32>,
     /// Only these circuits

@@ -34,20 +34,20 @@ const LOOK: Duration = Duration::from_millis(20);
 
 const LINKS: &str = "\
 A link is a URL, or words of atmtcp's command line:
-  tcp://HOST:PORT, tls://HOST:PORT               connects, and again when the connection ends
-  tcp-listen://ADDRESS:PORT, tls-listen://...    is connected to, by one at a time
+  tcp://HOST:PORT, tls://HOST:PORT               connects, and reconnects when the connection ends
+  tcp-listen://ADDRESS:PORT, tls-listen://...    accepts one connection at a time
   connect HOST [PORT], listen [[ADDRESS:]PORT]   the same (port 2812; all addresses)
   read FILE [STREAM]                             plays a recording when all others are connected
-  write FILE                                     records what all links say, for `read`, `atmtcp read`, `cellway replay`
+  write FILE                                     records all links' traffic, for `read`, `atmtcp read`, `cellway replay`
   print                                          prints the PDUs";
 
-/// Joins links of ATM over TCP, as Linux's `atmtcp` does with several links: what links 0 and 1 say goes to all others, what
-/// further links say goes to all but link 0. Every circuit passes, none is described, and no service needs to run.
+/// Joins links of ATM over TCP, as Linux's `atmtcp` does with several links. Links 0 and 1 send to all others; further
+/// links send to all others except link 0. All circuits pass without a description, and no service needs to run.
 ///
-/// `cellway relay listen 2812 connect 192.0.2.1 write rec` joins two machines and records what they say. It runs until
-/// Ctrl-C and then says what passed and what was dropped. A link that does not take what it is sent loses it, counted
-/// `queue_full`, where others are to hear it too; where it is the only one, its sender waits, as with `atmtcp`: until it takes more,
-/// its connection ends (after 30 s in which its machine takes nothing), or the --patience is over.
+/// `cellway relay listen 2812 connect 192.0.2.1 write rec` joins two machines and records their traffic. It runs until
+/// Ctrl-C and then prints counters of traffic and drops. A full link that shares its source with others loses frames,
+/// counted `queue_full`. If it is the only listener, its sender waits, as with `atmtcp`: until the link takes more, its
+/// connection ends (after 30 s in which its machine takes nothing), or --patience is over.
 #[derive(Debug, Args)]
 #[command(after_help = LINKS)]
 pub(crate) struct Relay {
@@ -56,8 +56,8 @@ pub(crate) struct Relay {
     links: Vec<String>,
     #[command(flatten)]
     certificates: Certificates,
-    /// Seconds that a sender, or a recording that is played, waits at most for a link that takes nothing; then the link loses what
-    /// comes, counted `queue_full`, until it takes again. 0: nobody waits for anybody
+    /// Seconds that a sender, or a recording that is played, waits for a link that takes nothing; then the link loses
+    /// frames, counted `queue_full`, until it reads again. 0: no sender waits
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     patience: Option<Duration>,
 }
@@ -88,7 +88,7 @@ pub(crate) fn run(context: &Context, relay: &Relay) -> Result<()> {
         bail!("{} links: a relay has {MAX_LINKS} at most", links.len());
     }
     if !links.iter().any(|link| matches!(link, Link::Socket { .. })) {
-        bail!("no link leads anywhere: name one that connects or listens");
+        bail!("no link has a peer: name one that connects or listens");
     }
     if context.json && links.contains(&Link::Print) {
         bail!("`print` and --json would both write to standard output: choose one, or `write FILE`");

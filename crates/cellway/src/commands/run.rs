@@ -21,11 +21,12 @@ const LIBRARY_VARIABLE: &str = "CELLWAY_COMPAT";
 /// Interpreters of interpreters: the kernel follows as many.
 const MAX_INTERPRETERS: usize = 4;
 
-/// Runs a program that was written for Linux's ATM sockets: `cellway run --host alpha -- aread 0.0.100`. Its AF_ATMPVC
-/// sockets are circuits of a host of the running network, its /proc/net/atm shows them; everything else is as always.
+/// Runs a program written for Linux's ATM sockets: `cellway run --host alpha -- aread 0.0.100`. Its AF_ATMPVC sockets
+/// are circuits of a host of the running network, and its /proc/net/atm shows them. Nothing else changes for the
+/// program.
 #[derive(Debug, Args)]
 pub(crate) struct Run {
-    /// The host that is interface 0; again for 1, 2, ... Without it, all hosts in the order of their names
+    /// The host for interface 0; repeat it for interfaces 1, 2, ... [default: all hosts in the order of their names]
     #[arg(long = "host", value_name = "HOST")]
     hosts: Vec<String>,
     /// The command

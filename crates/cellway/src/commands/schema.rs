@@ -90,7 +90,7 @@ fn schema() -> Value {
 /// What to show.
 #[derive(Debug, Args)]
 pub struct Schema {
-    /// Write the same as pages of reference into this folder instead
+    /// Write reference pages into this folder instead
     #[arg(long, value_name = "FOLDER")]
     markdown: Option<PathBuf>,
 }

@@ -11,20 +11,21 @@ use stack::oam::{TraceConfig, Tracer};
 use std::time::{Duration, Instant};
 use wire::{CircuitId, Time};
 
-/// Names each point of a circuit, with its round trip: the switches that forward it channel by channel, and the far end.
+/// Names each point of a circuit, with its round-trip time: the switches that forward the channel, and the far end.
 ///
-/// A switch answers with its name, of which a cell holds 16 octets. Switches that forward the whole path, and switches of
-/// others that know no loopback for every point, are not seen. The circuit may be in use: its OAM flow is beside its data.
+/// A switch answers with its name, of which a cell holds 16 octets. Switches that forward the whole path do not answer,
+/// nor do foreign switches without loopback for every point. The circuit may be in use: OAM cells do not disturb its
+/// data.
 #[derive(Debug, Args)]
 pub(crate) struct Trace {
     /// The host to send from
     host: String,
     /// The circuit there, vpi.vci
     circuit: CircuitId,
-    /// How many probes
+    /// Number of probes
     #[arg(short = 'c', long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     count: u32,
-    /// Milliseconds that the far end may take
+    /// Milliseconds to wait for the far end
     #[arg(short = 'W', long, default_value_t = 5000)]
     timeout_ms: u64,
 }

@@ -16,50 +16,52 @@ use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Sends standard input, or a file, over a circuit. Without --reliable each PDU goes once: the peer may be anything that
-/// speaks AAL5, such as aread on Linux. With it, the peer is `cellway receive --reliable`, and every octet arrives.
+/// Sends standard input, or a file, over a circuit. Without --reliable it sends each PDU once, to any AAL5 peer, such
+/// as aread on Linux. With --reliable the peer is `cellway receive --reliable`, and every octet arrives.
 #[derive(Debug, Args)]
 pub(crate) struct Send {
     /// The host to send from
     host: String,
     /// The circuit there, vpi.vci, or the address to call
     circuit: Target,
-    /// The file; standard input if it is not given
+    /// The file [default: standard input]
     file: Option<PathBuf>,
     /// Octets in each PDU
     #[arg(long, default_value_t = 9180, value_parser = clap::value_parser!(u32).range(1..=65535))]
     pdu: u32,
-    /// Number PDUs, wait for acknowledgements, send again what is lost
+    /// Number PDUs, wait for acknowledgements, retransmit lost PDUs
     #[arg(long)]
     reliable: bool,
-    /// An address is called for this service access point: any, llc, l2:0c, l3:0b, snap:00a03e-0001 or vendor:0060d7-01000003
+    /// The service access point to call at an address: any, llc, l2:0c, l3:0b, snap:00a03e-0001 or
+    /// vendor:0060d7-01000003
     #[arg(long, default_value_t = Sap::ANY)]
     sap: Sap,
-    /// The longest SDU, in octets, that a call asks for; what listens under a stock atmsigd wants its own [default: 9188, or
-    /// --pdu if that is more]
+    /// The longest SDU, in octets, that a call requests; a listener under a stock atmsigd accepts only its own value
+    /// [default: 9188, or --pdu if that is more]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     sdu: Option<u16>,
 }
 
-/// Receives from a circuit to standard output, or to a file, until Ctrl-C; with --reliable or --count, to the end.
+/// Receives from a circuit to standard output, or to a file, until Ctrl-C; with --reliable or --count, until all has
+/// arrived.
 #[derive(Debug, Args)]
 pub(crate) struct Receive {
     /// The host to receive at
     host: String,
     /// The circuit there, vpi.vci, or the host's address: the first call to it is answered
     circuit: Target,
-    /// The file; standard output if it is not given. What is in it stays until something comes
+    /// The file [default: standard output]. It is not changed until the first PDU arrives
     file: Option<PathBuf>,
-    /// A stream from `cellway send --reliable`; ends with it
+    /// Receive a stream from `cellway send --reliable`, and end with it
     #[arg(long)]
     reliable: bool,
     /// End after so many PDUs
     #[arg(long)]
     count: Option<u64>,
-    /// Give up if nothing comes for so many seconds
+    /// Give up after so many seconds without a PDU
     #[arg(long)]
     timeout: Option<u64>,
-    /// Answer calls for this service access point only, where the circuit is an address
+    /// If the circuit is an address: answer calls for this service access point only
     #[arg(long, default_value_t = Sap::ANY)]
     sap: Sap,
 }

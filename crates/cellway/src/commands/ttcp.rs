@@ -39,19 +39,19 @@ pub struct Ttcp {
     pub receive: bool,
     /// The host
     host: String,
-    /// The circuit there, vpi.vci; or an address, which -t calls and -r is called under, as stock ttcp_atm does: give both sides
-    /// the same -l
+    /// The circuit there, vpi.vci; or an address, which -t calls and at which -r answers, as stock ttcp_atm does: give
+    /// both sides the same -l
     circuit: Target,
     /// Octets in each PDU
     #[arg(short = 'l', long, default_value_t = 8192, value_parser = clap::value_parser!(u32).range(17..=MOST_OCTETS as i64))]
     pub length: u32,
-    /// How many PDUs
+    /// Number of PDUs
     #[arg(short = 'n', long, default_value_t = 2048)]
     count: u64,
     /// The adaptation layer: both sides the same
     #[arg(long, value_enum, default_value_t = Layer::Aal5)]
     pub aal: Layer,
-    /// Number the PDUs and compare what comes with what was sent; both sides the same
+    /// Number the PDUs and compare received with sent data; both sides the same
     #[arg(long)]
     pub check: bool,
 }

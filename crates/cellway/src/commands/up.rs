@@ -25,26 +25,27 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// A daemon that starts and is told to end has so long to be up before.
 const START_PATIENCE: Duration = Duration::from_millis(500);
 
-/// Brings up a network and runs it in the foreground. Ctrl-C ends it and leaves nothing behind; SIGHUP reads the file
-/// again: what did not change goes on undisturbed, what was added by command stays, what was removed by command and is in the file
-/// comes back, and so does an interface's device that was deleted. A file that has become empty is not applied.
+/// Brings up a network and runs it in the foreground. Ctrl-C ends it and removes all that it made; SIGHUP reads the
+/// file again. Unchanged objects then keep running undisturbed, and objects added by commands stay. Objects in the file
+/// that a command removed are restored, and so is an interface's deleted device. A file that has become empty is not
+/// applied.
 #[derive(Debug, Args)]
 pub(crate) struct Up {
     /// The description (see `examples/`)
     file: PathBuf,
-    /// A folder for what commands add, remove and take down: it is so again after a restart; the log of changes is there too
+    /// A folder that keeps objects added, removed or taken down by commands over a restart, and the log of changes
     #[arg(long, value_name = "FOLDER")]
     state: Option<PathBuf>,
-    /// Set aside a state that is damaged or of another version, under a name that stays, and start without it
+    /// Rename a state that is damaged or of another version, and start without it
     #[arg(long, requires = "state")]
     state_reset: bool,
-    /// Serve metrics for Prometheus there by HTTP, at /metrics: whoever reaches the address may look
+    /// Serve metrics for Prometheus at this address by HTTP, at /metrics: anybody who reaches the address may read them
     #[arg(long, value_name = "ADDRESS:PORT")]
     metrics: Option<SocketAddr>,
-    /// Circuits, and endpoints, that are rows of the metrics at most
+    /// The most circuits, and endpoints, that have rows in the metrics
     #[arg(long, value_name = "N", default_value_t = MAX_ROWS, requires = "metrics")]
     metrics_rows: usize,
-    /// How much to log: error, warn, info, debug
+    /// The log level: error, warn, info, debug
     #[arg(long, default_value = "info")]
     log: String,
 }

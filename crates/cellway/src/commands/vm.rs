@@ -12,8 +12,8 @@ use std::process::Command;
 
 /// Prints the QEMU command for a guest with an adapter attached, or runs it.
 ///
-/// The network must be up (`cellway up FILE`) when the guest starts. QEMU is 10.1 or later, the guest's kernel one that
-/// still has the adapter's driver (`eni`: up to 7.0).
+/// The network must be up (`cellway up FILE`) when the guest starts. It needs QEMU 10.1 or later, and a guest kernel
+/// that still has the adapter's driver (`eni`: up to 7.0).
 #[derive(Debug, Args)]
 pub(crate) struct Vm {
     /// The description
@@ -26,19 +26,19 @@ pub(crate) struct Vm {
     /// The guest's initramfs
     #[arg(long)]
     initramfs: PathBuf,
-    /// What the kernel is told
+    /// The kernel's command line
     #[arg(long, default_value = "console=ttyS0 panic=-1 no_timer_check")]
     append: String,
     /// The guest's memory in MiB
     #[arg(long, default_value_t = 256)]
     memory: u32,
-    /// tcg, or kvm where it works
+    /// tcg, or kvm if available
     #[arg(long, default_value = "tcg")]
     accel: String,
     /// The QEMU program
     #[arg(long, default_value = "qemu-system-x86_64")]
     qemu: PathBuf,
-    /// Run it here instead of printing it
+    /// Run the command instead of printing it
     #[arg(long)]
     run: bool,
 }

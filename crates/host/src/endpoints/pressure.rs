@@ -34,11 +34,11 @@ pub(crate) struct Pressure {
     pub(crate) pressed: bool,
     /// Some application gets on only while the host's thread sleeps.
     pub(crate) stalled: bool,
-    /// Who is behind has changed.
+    /// The set of backlogged receivers has changed.
     pub(crate) changed: bool,
-    /// Somebody rests until those who are behind have caught up. Clocks and soft timers look at their times, whoever has.
+    /// A sender is paused for a backlogged receiver. Clocks and soft timers keep their own times and do not count.
     pub(crate) awaited: bool,
-    /// Some endpoint has rested to its end or to its next tick: whoever was behind and took nothing meanwhile may never take anything.
+    /// A pause ended, or reached a tick, without progress; the receiver may be dead.
     pub(crate) rested: bool,
     /// SDUs that the smallest ring of those behind had room for when its application fell behind.
     pub(crate) room: u32,
@@ -108,8 +108,7 @@ impl Endpoints {
         channels.filter(|channel| channel.direction.receives()).map(|channel| channel.circuit)
     }
 
-    /// At the other ends of these circuits applications are behind. Gives those of which that was not known, and those of
-    /// which it holds no more.
+    /// Sets the circuits whose receivers are backlogged. Returns circuits whose back-pressure state changed.
     pub(crate) fn set_pressed(&mut self, circuits: HashSet<u32>) -> Vec<u32> {
         let changed = self.pressed.symmetric_difference(&circuits).copied().collect();
         self.pressed = circuits;

@@ -26,8 +26,9 @@ pub(super) struct Told {
 #[derive(Default)]
 pub(super) struct Notes {
     pub(super) told: Vec<Told>,
-    /// How often who is behind has changed, and what has come of it for whom, as often.
+    /// Version of the backlog set.
     pub(super) changes: u64,
+    /// How many results there were, and the last one: what each shard is told.
     pub(super) pressed: (u64, Vec<Pressed>),
 }
 

@@ -27,7 +27,7 @@ pub(crate) struct ReadGuard;
 /// The memory that the SDUs of one parcel are in.
 #[derive(Debug)]
 pub(crate) struct ParcelMemory {
-    /// There but for its drop.
+    /// `Some` until drop.
     segment: Option<Arc<Segment>>,
     /// The same, if it is lent; a borrower takes the second handle.
     lent: Option<(Arc<Lent>, Arc<ReadGuard>)>,
@@ -44,7 +44,7 @@ impl ParcelMemory {
         self.lent.as_ref().map(|(lent, held)| (lent, held))
     }
 
-    /// Whether a borrower reads. Only of one that is not in the network any more.
+    /// Whether a borrower reads. Valid only once the parcel has left the network.
     fn is_borrowed(&self) -> bool {
         let borrowed = self.lent.as_ref().is_some_and(|(_, held)| Arc::strong_count(held) > 1);
         // The borrower has read what it was to read before it dropped its handle.
@@ -53,7 +53,7 @@ impl ParcelMemory {
     }
 }
 
-/// Whether a parcel of this memory is on its way. If not, whoever has read it did so before, and a borrower has its handle.
+/// True while the parcel of this memory is in the network. If false, its reads happened before, and a borrower has its handle.
 fn is_in_network(memory: &Arc<ParcelMemory>) -> bool {
     let there = Arc::strong_count(memory) > 1;
     fence(Ordering::Acquire);

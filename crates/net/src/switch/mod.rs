@@ -47,7 +47,7 @@ const OUTSIDE_BATCH: Duration = Duration::from_millis(10);
 pub struct SwitchElementConfig {
     /// Ports 0 to `ports` - 1.
     pub ports: u16,
-    /// The last of them, which no link of a topology has: whoever keeps them connects them itself.
+    /// Trailing ports reserved for internal use: no link of a topology gets them.
     pub kept_ports: u16,
     /// Routes in all.
     pub max_routes: usize,

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use std::hint::black_box;
 use wire::{Cell, Time};
 
-/// What to measure.
+/// Options of `bench adapter`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// Runs of each case, interleaved with memcpy; the medians are given

@@ -29,13 +29,14 @@ pub(crate) struct Options {
     /// Calls under way at a time
     #[arg(long, default_value_t = 64)]
     under_way: usize,
-    /// The most calls that stay up meanwhile, over two pairs of hosts
+    /// The most calls that stay up during the runs, over two pairs of hosts
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=120_000))]
     up: u32,
-    /// The most calls that stay up in the live runs, over two pairs of hosts; 50000 at most by applications, which are one pair
+    /// The most calls that stay up during the live runs, over two pairs of hosts; at most 50000 by applications, which
+    /// are one pair
     #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     live_up: u32,
-    /// What to measure
+    /// The part to measure
     #[arg(long, value_enum, default_value_t = Part::All)]
     part: Part,
     /// Set-ups and pings whose round trips are measured, one after another.
@@ -49,7 +50,7 @@ pub(crate) struct Options {
 /// Parts of the benchmark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Part {
-    /// All of it
+    /// All parts
     All,
     /// State machines alone, in virtual time
     Virtual,

@@ -35,8 +35,8 @@ pub(crate) struct Options {
     /// The constant rate, as a circuit's
     #[arg(long, default_value = "10 Mbit/s")]
     pcr: String,
-    /// Tolerance of the constant rate, microseconds: how far the host catches up after it had to wait for a processor, which on a
-    /// shared machine is more than a circuit's default of 1000
+    /// Tolerance of the constant rate in microseconds: how far the host catches up after it had to wait for a
+    /// processor. On a shared machine it has to be more than a circuit's default of 1000
     #[arg(long, default_value_t = 20_000)]
     cdvt_us: u64,
 }

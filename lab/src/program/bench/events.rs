@@ -43,24 +43,24 @@ pub(crate) struct Options {
     /// Milliseconds of each measurement
     #[arg(long, default_value_t = 150)]
     millis: u64,
-    /// What the application does with each SDU, in microseconds
+    /// The application's work on each SDU, in microseconds
     #[arg(long, default_value_t = 3.0)]
     work_us: f64,
-    /// SDUs a second that are taken for the saturating load, of which parts are offered: another program's, to compare
-    /// with it at the same loads; measured if absent
+    /// The saturating load in SDUs a second, to which offered loads are relative. Give another program's value to
+    /// compare with it at the same loads [default: measured]
     #[arg(long, value_name = "RATE")]
     saturating: Option<f64>,
     /// Draw the figure into this file (SVG)
     #[arg(long, value_name = "FILE")]
     figure: Option<PathBuf>,
-    /// Leave the cost over the number of endpoints and circuits out
+    /// Omit the cost over the number of endpoints and circuits
     #[arg(long)]
     no_scale: bool,
     /// Only strategies whose name contains this, such as "interrupt" or "clocked"
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
-    /// Most of a processor, in per cent, that the host uses on SDUs of which most find the application's ring full; 100 is no
-    /// limit, and shows what becomes of an application that interrupts leave nothing
+    /// The cycle limit: per cent of a processor that the host uses while most of its SDUs find the application's ring
+    /// full. 100 is no limit, and shows an application that is starved by interrupts
     #[arg(long, default_value_t = config::Engine::default().cycle_limit_percent, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(10..=100))]
     cycle_limit: u8,
     #[arg(skip)]

@@ -52,8 +52,9 @@ pub(crate) struct Options {
     /// "cells credit-copied 2 cores", "frames best-effort 2 cores", "cells credit 1 core", "cells credit-copied 1 core", "none direct 2 cores", "round-trip"
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
-    /// Also DPDK's memif through a forwarder and through Open vSwitch, with frames of up to 9216 octets: both sides poll, on a processor
-    /// each. Needs Debian's dpdk-dev, librte-net-memif23, librte-bus-vdev23, librte-mempool-ring23 and openvswitch-switch-dpdk
+    /// Also DPDK's memif through a forwarder and through Open vSwitch, with frames of up to 9216 octets: each side
+    /// polls on its own processor. Needs Debian's dpdk-dev, librte-net-memif23, librte-bus-vdev23,
+    /// librte-mempool-ring23 and openvswitch-switch-dpdk
     #[arg(long)]
     peers: bool,
 }

@@ -27,7 +27,7 @@ const BATCH: u32 = 256;
 /// What to measure.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// Runs of each case, with and without the library in turns
+    /// Runs of each case, alternately with and without the library
     #[arg(long, default_value_t = 15)]
     runs: usize,
     /// Milliseconds of each run
@@ -51,7 +51,7 @@ enum Case {
     Open,
     /// `socketpair`, and `close` of both ends.
     Pair,
-    /// There and back between two threads over a pair of UNIX stream sockets.
+    /// A round trip between two threads over a pair of UNIX stream sockets.
     Rounds,
     /// The life of a process that does nothing (/bin/true).
     Process,

@@ -27,16 +27,16 @@ pub(crate) struct Options {
     /// Milliseconds of each measurement
     #[arg(long, default_value_t = 20)]
     millis: u64,
-    /// Only this kernel (default: each that this machine has; a name that it has not is answered with their list)
+    /// Only this kernel [default: each that this machine supports; an unknown name gives their list]
     #[arg(long)]
     kernel: Option<String>,
     /// Only SDUs of these sizes, in octets
     #[arg(long, value_delimiter = ',', default_values_t = cases::SIZES)]
     sdu: Vec<usize>,
-    /// Leave the cases out that move between cache and main memory
+    /// Omit the cases that move between cache and main memory
     #[arg(long)]
     no_dram: bool,
-    /// Leave the curve over the number of circuits out
+    /// Omit the curve over the number of circuits
     #[arg(long)]
     no_circuits: bool,
     /// Where that curve ends.

@@ -12,13 +12,13 @@ use std::path::PathBuf;
 /// What to measure.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// Write the profile there; to standard output if not said
+    /// The file for the profile [default: standard output]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Shorter measurements
     #[arg(long)]
     quick: bool,
-    /// Passes over all constants; their medians count
+    /// Passes over all constants; the profile has their medians
     #[arg(long, default_value_t = 15)]
     passes: usize,
 }

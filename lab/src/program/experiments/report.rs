@@ -34,19 +34,19 @@ impl FromStr for Shard {
     }
 }
 
-/// What to report.
+/// Options of a report.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// Only experiments of these names, or whose names begin so; all without
+    /// Only experiments with these names or prefixes [default: all]
     #[arg(conflicts_with_all = ["shard", "merge"])]
     names: Vec<String>,
-    /// Where to leave it
+    /// The folder for the report
     #[arg(long, default_value = "out/lab", value_name = "FOLDER")]
     out: PathBuf,
-    /// Run only part K of N; leaves shard-K-of-N.json for --merge
+    /// Run only part K of N, and write shard-K-of-N.json for --merge
     #[arg(long, value_name = "K/N")]
     shard: Option<Shard>,
-    /// Run nothing; make the report of what shards left
+    /// Run nothing; make the report from the files of shards
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "shard")]
     merge: Vec<PathBuf>,
     #[command(flatten)]

@@ -13,16 +13,16 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-/// What to change.
+/// Options of the analysis.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// Where to leave sensitivity.md, sensitivity.csv and tornado.csv
+    /// The folder for sensitivity.md, sensitivity.csv and tornado.csv
     #[arg(long, default_value = "out/lab", value_name = "FOLDER")]
     out: PathBuf,
-    /// What every constant that no paper gives is multiplied by
+    /// The factor for every constant that no paper gives
     #[arg(long, default_value_t = 1.2)]
     factor: f64,
-    /// Same seed, same virtual time, to the octet
+    /// The same seed gives the same virtual time and output, to the octet
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }

@@ -39,7 +39,7 @@ impl FromStr for Range {
     }
 }
 
-/// What to sweep.
+/// Options of a sweep.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
     /// The experiment
@@ -48,16 +48,16 @@ pub(crate) struct Options {
     /// The constant and its values: MACHINE.CONSTANT=FROM..TO
     #[arg(required_unless_present = "merge")]
     range: Option<Range>,
-    /// How many values, evenly spaced, both ends among them
+    /// Number of values, evenly spaced, including both ends
     #[arg(long, default_value_t = 11, value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
     points: u32,
     /// Run only part K of N: every N-th point
     #[arg(long, value_name = "K/N")]
     shard: Option<super::report::Shard>,
-    /// Where to leave the CSV; on the standard output if not said
+    /// The file for the CSV [default: standard output]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Run nothing; join what shards left
+    /// Run nothing; join the files of shards
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["experiment", "shard"])]
     merge: Vec<PathBuf>,
     #[command(flatten)]

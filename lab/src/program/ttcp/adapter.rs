@@ -15,12 +15,12 @@ use wire::{Cell, CircuitId, Time};
 /// Cells that are taken from the endpoint at once.
 const BATCH: usize = 256;
 
-/// Adapters that prediction is known for.
+/// Adapters with a known prediction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Model {
-    /// The ENI155P keeps PDUs: the interrupt handler looks at their headers
+    /// The ENI155P stores PDUs: the interrupt handler reads their headers
     Eni155p,
-    /// A just-in-time adapter keeps nothing: a circuit's last PDUs tell where the next one's data will be wanted
+    /// A just-in-time adapter stores nothing: a circuit's last PDUs predict the destination of the next one's data
     Jit,
 }
 

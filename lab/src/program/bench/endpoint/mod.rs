@@ -34,7 +34,7 @@ pub(crate) struct Options {
     /// Thousands of round trips and of messages in each run of the fastest case; slower ones have fewer
     #[arg(long, default_value_t = 20)]
     thousands: usize,
-    /// The two processors, far enough from each other to have caches of their own
+    /// The two processors, far enough apart to have separate caches
     #[arg(long, num_args = 2, default_values_t = [0, 1])]
     processors: Vec<usize>,
     /// The program that measures iceoryx2 (cargo build --release --manifest-path bench/peers/Cargo.toml)

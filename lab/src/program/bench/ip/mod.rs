@@ -29,18 +29,19 @@ use ways::{CASES, Case, Way};
 /// Options of `bench ip`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Needs root (two network namespaces, TUN devices), iperf3 and ping. Nothing is left behind.\n\n\
+    after_help = "Needs root (two network namespaces, TUN devices), iperf3 and ping. It removes the namespaces and devices \
+    afterwards.\n\n\
     The ways between the two namespaces:\n  \
-    veth       a pair of the kernel's own devices: what no user-space network can reach\n  \
-    forwarder  two threads that read one TUN device and write the other: the least that can be done\n  \
+    veth       a pair of the kernel's own devices: out of reach of any user-space network\n  \
+    forwarder  two threads that read one TUN device and write the other: the least possible work\n  \
     cellway    IP over ATM: two interfaces of `cellway up`, a circuit through a switch\n  \
     endpoint   IP over ATM: two `cellway ip tun`, each with an endpoint, and the network between them\n\n\
-    What carries packets, the forwarder too, stays on one processor: left to itself the system often puts it beside both ends \
-    of a transfer and leaves another processor idle, sometimes for one way and sometimes for another (--processor any). With \
-    --congestion bbr, which some systems choose, TCP sends by timers that run on whatever processor it sent from last, the \
-    carrier's or another: the rate is one or the other by chance.\n\n\
-    vs_forwarder and vs_veth are medians of the ratios inside each run. With offload, TCP leaves its cutting and its \
-    checksums to the devices; veth always does."
+    The forwarding thread, also that of the forwarder, is bound to one processor. With --processor any the system often \
+    puts it beside both ends of a transfer and leaves another processor idle, for some ways and not for others. With \
+    --congestion bbr, the default of some systems, TCP sends by timers on the processor that it last sent from: that of the \
+    forwarding thread or another. The rate then depends on chance.\n\n\
+    vs_forwarder and vs_veth are medians of the ratios inside each run. With offload, TCP leaves segmentation and \
+    checksums to the devices; with veth it always does."
 )]
 pub(crate) struct Options {
     /// Runs of each case, interleaved; the medians are given
@@ -58,7 +59,8 @@ pub(crate) struct Options {
     /// Only these ways
     #[arg(long, value_delimiter = ',', value_name = "WAY")]
     only: Vec<String>,
-    /// The processor on which what carries packets stays (engine and forwarder alike), or `any`; by default the last that it may use
+    /// The processor to which the forwarding thread is bound (engine or forwarder), or `any` [default: the last that it
+    /// may use]
     #[arg(long, value_name = "N|any")]
     processor: Option<String>,
     /// TCP's congestion control, of those in net.ipv4.tcp_available_congestion_control
