@@ -6,7 +6,7 @@
 use apic::desk::Desk;
 use host::HostInterface;
 use lanai::myrinet::Myrinet;
-use net::{Carries, End, LineCounters, Network, NodeId, Switch};
+use net::{Carries, End, LineCounters, Network, NodeId, SwitchElement};
 
 /// Elements whose counters do not add up, a line each.
 pub fn mismatches(network: &mut Network) -> Vec<String> {

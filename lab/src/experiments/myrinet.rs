@@ -6,7 +6,7 @@ use crate::model::{Profile, ProfileError};
 use bus::HostMemory;
 use core::time::Duration;
 use lanai::fabric::mapper::Settings;
-use lanai::fabric::{Config as Links, End, Fabric, HostId, Marks, Outcome, Switching};
+use lanai::fabric::{Config as Links, End, Fabric, HostId, Marks, PacketOutcome, Switching};
 use lanai::network::Network;
 use lanai::packet::{Kind, Turn, emit, packet_octets};
 use lanai::{Config, Costs, Destination, Event, MulticastBy, Posted, Refused, Switches};

@@ -12,7 +12,7 @@ use apic::desk::{Desk, Layout};
 use apic::{Config, LOW_LATENCY_SLOTS, Switches};
 use area::Area;
 use core::time::Duration;
-use net::{Aal, CircuitNotice, End, FramePool, Label, LinkConfig, Network, RouteOptions, RouteTable};
+use net::{CircuitNotice, End, FrameAal, FramePool, Label, LinkConfig, Network, RouteOptions, RouteTable};
 use traffic::{Category, Contract};
 use wire::{CellRate, CircuitId, Time};
 
