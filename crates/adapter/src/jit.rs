@@ -7,7 +7,7 @@
 //! PDUs come to is set per circuit: a first, small buffer and then larger ones (the Fore AALI's way), or one list of
 //! constant size (the NEC uPD98401's). The commands are calls, as no such chip's registers are of interest here; sizes and
 //! alignments are fixed before data arrive. A bus that comes late is an overrun after a few cells when receiving, and an underrun
-//! when sending: the line goes on with empty cells.
+//! when sending: the line goes on with empty cells (Almesberger, 1995).
 
 use crate::memory::HostMemory;
 use core::time::Duration;
@@ -30,13 +30,13 @@ pub struct Config {
     pub lists: usize,
     /// Circuits that can be open.
     pub circuits: usize,
-    /// Cells that the adapter itself holds while it waits for the bus, each way.
+    /// Cells that the adapter itself holds while it waits for the bus, each way (Almesberger, 1995).
     pub cells: usize,
     /// From a request for the bus to the transfer of a cell that has come.
     pub bus_delay: Duration,
     /// From a request for the bus to the data of the next cell to send. It is made when the cell before has left.
     pub fetch_delay: Duration,
-    /// What a cell takes of the adapter's own processor, in either direction; zero, if hardware does all.
+    /// What a cell takes of the adapter's own processor, in either direction; zero, if hardware does all (Almesberger, 1995).
     pub processor: Duration,
 }
 
@@ -113,7 +113,7 @@ pub enum Event {
         /// Why it was lost.
         reason: DropReason,
     },
-    /// A free list has fallen below its threshold.
+    /// A free list has fallen below its threshold (Almesberger, 1995).
     Low {
         /// Which.
         list: usize,
@@ -242,7 +242,7 @@ impl Jit {
         exist && free
     }
 
-    /// Lets a circuit's PDUs come to other lists, from the next buffer on; false if it is not open, or a list does not
+    /// Lets a circuit's PDUs come to other lists, from the next buffer on (Almesberger, 1995); false if it is not open, or a list does not
     /// exist.
     pub fn set_lists(&mut self, id: CircuitId, lists: Lists) -> bool {
         let exist = lists.first < self.free.len() && lists.rest < self.free.len();
@@ -262,7 +262,7 @@ impl Jit {
         self.replenish_batch(list, &[buffer])
     }
 
-    /// Puts a batch of free buffers into a list: a PDU takes a batch, and another one where it is longer. What it leaves of a
+    /// Puts a batch of free buffers into a list (Almesberger, 1995): a PDU takes a batch, and another one where it is longer. What it leaves of a
     /// batch comes back with it, empty. False if the list has not the room or is none, or a buffer is shorter than a cell's
     /// payload; then none is taken.
     pub fn replenish_batch(&mut self, list: usize, batch: &[Buffer]) -> bool {

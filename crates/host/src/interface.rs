@@ -270,8 +270,8 @@ impl HostInterface {
         self.endpoints.behind_circuits()
     }
 
-    /// At the other ends of these circuits applications are behind: who sends to them, and nobody else, makes way. True if
-    /// that has changed.
+    /// At the other ends of these circuits applications are behind: who sends to them, and nobody else, makes way. True
+    /// if that has changed.
     pub(crate) fn set_pressed(&mut self, circuits: HashSet<u32>) -> bool {
         let changed = self.endpoints.set_pressed(circuits);
         let any = !changed.is_empty();
@@ -283,15 +283,16 @@ impl HostInterface {
         any
     }
 
-    /// Whether the host's thread may sleep until a doorbell, a link or [`Node::poll_timeout`]: no endpoint polls, lingers,
-    /// or has something to send now, and nobody who makes way for an application, or keeps cells for it, sees it get on.
+    /// Whether the host's thread may sleep until a doorbell, a link or [`Node::poll_timeout`]: no endpoint polls,
+    /// lingers, or has something to send now, and nobody who makes way for an application, or keeps cells for it, sees
+    /// it get on.
     pub fn is_quiet(&mut self) -> bool {
         let now = self.now;
         !self.endpoints.gets_on(now) && !self.backlogs.gets_on(now) && self.endpoints.is_quiet()
     }
 
-    /// Before a sleep: asks applications that are waited for to ring once they have room, or send on another channel than one
-    /// that waits. True if any was asked: look once more, since it may have done so just before.
+    /// Before a sleep: asks applications that are waited for to ring once they have room, or send on another channel
+    /// than one that waits. True if any was asked: look once more, since it may have done so just before.
     pub fn prepare_sleep(&mut self) -> bool {
         let held = self.ask_those_held_up() | self.endpoints.ask_borrowers() | self.endpoints.ask_senders();
         self.endpoints.ask_backlogged() | held

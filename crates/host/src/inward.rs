@@ -12,14 +12,14 @@ use wire::oam::{Flow, Function, Loopback};
 use wire::{Cell, CircuitId, Counters, DropReason, Time};
 
 impl HostInterface {
-    /// What came in at a port since its link is there: cells and frames that were taken by whom they are for, and those that
-    /// were dropped before that.
+    /// What came in at a port since its link is there: cells and frames that were taken by whom they are for, and those
+    /// that were dropped before that.
     pub fn intake(&self, port: u16) -> Counters {
         self.intake.at(port)
     }
 
-    /// What does not add up at a port: the host has taken or dropped, once each, as many cells or frames as it took off the
-    /// link, whose line to the host has these counters.
+    /// What does not add up at a port: the host has taken or dropped, once each, as many cells or frames as it took off
+    /// the link, whose line to the host has these counters.
     pub fn intake_mismatch(&self, port: u16, carries: Carries, line: &LineCounters) -> Option<String> {
         let intake = self.intake(port);
         let counted = intake.cells.wrapping_add(intake.pdus).wrapping_add(intake.dropped_total());
@@ -66,7 +66,8 @@ impl HostInterface {
                 run = &run[1..];
                 continue;
             }
-            // Resource management and reserved payload types belong to no PDU, whatever adaptation layer the circuit has.
+            // Resource management and reserved payload types belong to no PDU, whatever adaptation layer the circuit
+            // has.
             let n = if is_user(first) { run.len() } else { 1 };
             let (user_cells, after) = run.split_at(n);
             run = after;
@@ -166,8 +167,8 @@ impl HostInterface {
         self.answer(port, Cell::new(cell.header(), answer.emit()))
     }
 
-    /// An OAM cell of a circuit that is here, at its port: loopback requests are answered, everything else goes to the flow's end
-    /// point and to who has the circuit's OAM flow open.
+    /// An OAM cell of a circuit that is here, at its port: loopback requests are answered, everything else goes to the
+    /// flow's end point and to who has the circuit's OAM flow open.
     fn receive_circuit_oam(
         &mut self,
         cell: &Cell,

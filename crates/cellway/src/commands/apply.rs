@@ -10,8 +10,8 @@ use control::plan::Line;
 use control::protocol::{Applied, Request};
 use std::path::PathBuf;
 
-/// Makes a running network what a description says: what does not change goes on undisturbed, what commands have added stays as
-/// far as it fits, and if a step fails everything is as it was.
+/// Makes a running network what a description says: what does not change goes on undisturbed, what commands have added
+/// stays as far as it fits, and if a step fails everything is as it was.
 #[derive(Debug, Args)]
 pub(crate) struct Apply {
     /// The description

@@ -1,4 +1,5 @@
-//! `cellway capture`: what passes on a link, as pcapng ([`pcapng`]) or as a recording of Linux's `atmtcp` ([`atmtcp`]). In: a stream of the service's ([`control::capture`]).
+//! `cellway capture`: what passes on a link, as pcapng ([`pcapng`]) or as a recording of Linux's `atmtcp` ([`atmtcp`]).
+//! In: a stream of the service's ([`control::capture`]).
 
 mod atmtcp;
 mod pcapng;
@@ -47,13 +48,15 @@ pub(crate) struct Capture {
     /// Whole AAL5 PDUs (and OAM cells), or every cell
     #[arg(long, value_enum, default_value_t = What::Pdus)]
     what: What,
-    /// pcapng, for tshark and Wireshark, or a recording as `atmtcp write` makes it: stream 0 is what the link's first end sent
+    /// pcapng, for tshark and Wireshark, or a recording as `atmtcp write` makes it: stream 0 is what the link's first
+    /// end sent
     #[arg(long, value_enum, default_value_t = Format::Pcapng)]
     format: Format,
     /// End after so many seconds
     #[arg(long)]
     seconds: Option<f64>,
-    /// MiB of cells that the service keeps while this command, or the disk, is behind: 32 are 0.8 s of a full OC-3c link
+    /// MiB of cells that the service keeps while this command, or the disk, is behind: 32 are 0.8 s of a full OC-3c
+    /// link
     #[arg(long, value_name = "MIB", default_value_t = BUFFER_MIB, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_BUFFER_MIB)))]
     buffer: u32,
 }
@@ -69,7 +72,8 @@ impl Capture {
 /// What a record is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum What {
-    /// Reassembled AAL5 PDUs, whole with padding and trailer; OAM and unknown cells as they are. For AAL0 and AAL3/4 on cell links ask for cells.
+    /// Reassembled AAL5 PDUs, whole with padding and trailer; OAM and unknown cells as they are. For AAL0 and AAL3/4 on
+    /// cell links ask for cells.
     Pdus,
     /// Cells as they are.
     Cells,

@@ -29,8 +29,8 @@ pub(crate) enum CircuitCommand {
 /// `cellway circuit add`: the keys of `[[circuit]]`.
 #[derive(Debug, Args)]
 pub(crate) struct Added {
-    /// Its ends, each a host and vpi.vci in quotes, or a path at a switch's port, such as "s1:0 7.*"; more than two: from the first
-    /// to all others
+    /// Its ends, each a host and vpi.vci in quotes, or a path at a switch's port, such as "s1:0 7.*"; more than two:
+    /// from the first to all others
     #[arg(required = true, num_args = 2..)]
     ends: Vec<String>,
     /// cbr, rt-vbr, nrt-vbr, gfr or ubr

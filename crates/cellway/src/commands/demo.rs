@@ -1,4 +1,5 @@
-//! `cellway demo`: a PDU crosses the system, shown. A service and its clients as separate processes, all of this program.
+//! `cellway demo`: a PDU crosses the system, shown. A service and its clients as separate processes, all of this
+//! program.
 
 use crate::commands::capture;
 use crate::commands::report;
@@ -22,8 +23,9 @@ use std::time::{Duration, Instant};
 
 const NETWORK: &str = include_str!("../../../../examples/two-hosts.toml");
 
-/// Two hosts and a switch come up; two client processes carry a file from host to host; then OAM and IP pings, TCP over IP
-/// over ATM, and ttcp over PDU sizes. Leaves a report, its numbers and a capture. Under a minute, no rights, no network.
+/// Two hosts and a switch come up; two client processes carry a file from host to host; then OAM and IP pings, TCP over
+/// IP over ATM, and ttcp over PDU sizes. Leaves a report, its numbers and a capture. Under a minute, no rights, no
+/// network.
 #[derive(Debug, Args)]
 pub(crate) struct Demo {
     /// The file to carry; this program itself if none is given

@@ -38,10 +38,11 @@ const REGISTRATION: Duration = Duration::from_secs(10);
 pub(crate) struct Where {
     /// The host
     host: String,
-    /// The circuit there, vpi.vci; or the address of the subnet's ATMARP server, and circuits are calls (RFC 2225). With
-    /// --serve-atmarp it is the host's own
+    /// The circuit there, vpi.vci; or the address of the subnet's ATMARP server, and circuits are calls (RFC 2225).
+    /// With --serve-atmarp it is the host's own
     circuit: Target,
-    /// Further circuits of the interface: vpi.vci, or vpi.vci=ADDRESS where the peer does not say its address (may be repeated)
+    /// Further circuits of the interface: vpi.vci, or vpi.vci=ADDRESS where the peer does not say its address (may be
+    /// repeated)
     #[arg(long = "also", value_name = "CIRCUIT[=ADDRESS]")]
     also: Vec<String>,
     /// The peer's address on the first circuit; without, InATMARP asks
@@ -265,7 +266,8 @@ pub(crate) enum IpCommand {
         #[arg(long)]
         llc: bool,
     },
-    /// Answer pings on the in-process stack, until Ctrl-C (needs no rights); a line on standard output says from when on
+    /// Answer pings on the in-process stack, until Ctrl-C (needs no rights); a line on standard output says from when
+    /// on
     Serve {
         #[command(flatten)]
         at: Where,
@@ -298,7 +300,8 @@ pub(crate) enum IpCommand {
         #[arg(long, default_value_t = 5001)]
         port: u16,
     },
-    /// Receive a file by TCP on the in-process stack; says on standard error when it listens (with --json: {"listening": ADDRESS:PORT, ..})
+    /// Receive a file by TCP on the in-process stack; says on standard error when it listens (with --json:
+    /// {"listening": ADDRESS:PORT, ..})
     Receive {
         #[command(flatten)]
         at: Where,

@@ -20,8 +20,8 @@ pub(crate) enum LinkCommand {
     List,
     /// Add a link: `cellway link add alpha s1:2`, or to the outside: `cellway link add tcp://192.0.2.1:2812`
     Add(Box<Add>),
-    /// Take a link down, by its name: it passes nothing until `link up`. Its circuits stay, a guest's adapter at it loses
-    /// its signal
+    /// Take a link down, by its name: it passes nothing until `link up`. Its circuits stay, a guest's adapter at it
+    /// loses its signal
     Down {
         /// As `link list` shows it
         name: String,
@@ -31,8 +31,8 @@ pub(crate) enum LinkCommand {
         /// As `link list` shows it
         name: String,
     },
-    /// Remove a link and the circuits over it, by its name: `cellway link remove "alpha:0 - s1:0"`. An adapter at it stays,
-    /// without a signal, until another link is added
+    /// Remove a link and the circuits over it, by its name: `cellway link remove "alpha:0 - s1:0"`. An adapter at it
+    /// stays, without a signal, until another link is added
     Remove {
         /// As `link list` shows it
         name: String,
@@ -42,8 +42,8 @@ pub(crate) enum LinkCommand {
 /// `cellway link add`
 #[derive(Debug, Args)]
 pub(crate) struct Add {
-    /// One end: a station, with :PORT where it matters. Or a URL alone, as below, for a link from the network's switch if it
-    /// has one, from its host if it has no switch and one host
+    /// One end: a station, with :PORT where it matters. Or a URL alone, as below, for a link from the network's switch
+    /// if it has one, from its host if it has no switch and one host
     a: String,
     /// The other; with --atmtcp a new name for what is outside. Or tcp://HOST:PORT, which is ATM over TCP to there, and
     /// tcp-listen://ADDRESS:PORT; tls:// and tls-listen:// for the same with certificates

@@ -17,22 +17,24 @@ const LOOK: Duration = Duration::from_millis(50);
 pub(crate) enum MyrinetCommand {
     /// The map that the mapper has drawn: which hosts and switches there are, and what their cables join.
     ///
-    /// Interfaces find the map out themselves. The one with the highest address is the mapper. It sends scouts to each port that it
-    /// knows of: a host answers, and a loop through a switch comes back. When a cable is pulled or plugged, the next run finds it.
+    /// Interfaces find the map out themselves. The one with the highest address is the mapper. It sends scouts to each
+    /// port that it knows of: a host answers, and a loop through a switch comes back. When a cable is pulled or
+    /// plugged, the next run finds it.
     Map(Which),
     /// The routes that the mapper has told each host.
     ///
-    /// A route is a number for each switch: how many ports beyond the one where the packet comes in it goes out. Routes go up to the root
-    /// of a tree and then down again (up*/down*), so no circle of packets can wait for each other.
+    /// A route is a number for each switch: how many ports beyond the one where the packet comes in it goes out. Routes
+    /// go up to the root of a tree and then down again (up*/down*), so no circle of packets can wait for each other.
     Routes(Which),
     /// Send messages from host to host, as `ht` did, and say how many arrived how fast.
     ///
-    /// Try `cellway myrinet send barbican temple --octets 8192`, then with `--acknowledged`, and small messages with and
-    /// without `--immediate`. Several receivers are a group, which a message reaches around a cycle.
+    /// Try `cellway myrinet send barbican temple --octets 8192`, then with `--acknowledged`, and small messages with
+    /// and without `--immediate`. Several receivers are a group, which a message reaches around a cycle.
     Send(Send),
     /// Monitoring variables of the interfaces' control programs, and what passed each port of the switches.
     ///
-    /// `link stops` counts how often an interface had no free buffer and stopped its link; `stops` counts the STOP symbols of a switch's port.
+    /// `link stops` counts how often an interface had no free buffer and stopped its link; `stops` counts the STOP
+    /// symbols of a switch's port.
     Monitor(Monitor),
 }
 

@@ -21,12 +21,13 @@ const PATIENCE: Duration = Duration::from_secs(16);
 pub(crate) enum OamCommand {
     /// Alarms of all switches and circuits, or everything that one end of a circuit knows.
     ///
-    /// Without a host: defects at switches, with the number of circuits that are told by AIS, and circuits with an alarm. With a host and
-    /// a circuit: alarms, continuity check, and what monitoring has found in both directions.
+    /// Without a host: defects at switches, with the number of circuits that are told by AIS, and circuits with an
+    /// alarm. With a host and a circuit: alarms, continuity check, and what monitoring has found in both directions.
     Status(StatusOf),
     /// Begin or end the continuity check of a circuit, both ways, by asking the other end.
     ///
-    /// Each end sends a cell once nothing else was sent for a second. An end to which nothing comes for 3.5 seconds has the alarm `loc`.
+    /// Each end sends a cell once nothing else was sent for a second. An end to which nothing comes for 3.5 seconds has
+    /// the alarm `loc`.
     Continuity(Continuity),
     /// Begin or end performance monitoring of a circuit, both ways, by asking the other end.
     ///

@@ -14,8 +14,8 @@ use std::time::Duration;
 use wire::CircuitId;
 use wire::recording::{self, Record};
 
-/// Plays a recording of `atmtcp write`, or of `cellway capture --format atmtcp`, from a host: what passed on a circuit then is sent
-/// on the host's circuit of the same name, as fast as it goes. Without a host: says what is in it.
+/// Plays a recording of `atmtcp write`, or of `cellway capture --format atmtcp`, from a host: what passed on a circuit
+/// then is sent on the host's circuit of the same name, as fast as it goes. Without a host: says what is in it.
 #[derive(Debug, Args)]
 pub(crate) struct Replay {
     /// The recording

@@ -41,13 +41,13 @@ A link is a URL, or words of atmtcp's command line:
   write FILE                                     records what all links say, for `read`, `atmtcp read`, `cellway replay`
   print                                          prints the PDUs";
 
-/// Joins links of ATM over TCP, as Linux's `atmtcp` does with several links: what links 0 and 1 say goes to all others, what
-/// further links say goes to all but link 0. Every circuit passes, none is described, and no service needs to run.
+/// Joins links of ATM over TCP, as Linux's `atmtcp` does with several links: what links 0 and 1 say goes to all others,
+/// what further links say goes to all but link 0. Every circuit passes, none is described, and no service needs to run.
 ///
 /// `cellway relay listen 2812 connect 192.0.2.1 write rec` joins two machines and records what they say. It runs until
 /// Ctrl-C and then says what passed and what was dropped. A link that does not take what it is sent loses it, counted
-/// `queue_full`, where others are to hear it too; where it is the only one, its sender waits, as with `atmtcp`: until it takes more,
-/// its connection ends (after 30 s in which its machine takes nothing), or the --patience is over.
+/// `queue_full`, where others are to hear it too; where it is the only one, its sender waits, as with `atmtcp`: until
+/// it takes more, its connection ends (after 30 s in which its machine takes nothing), or the --patience is over.
 #[derive(Debug, Args)]
 #[command(after_help = LINKS)]
 pub(crate) struct Relay {
@@ -56,8 +56,8 @@ pub(crate) struct Relay {
     links: Vec<String>,
     #[command(flatten)]
     certificates: Certificates,
-    /// Seconds that a sender, or a recording that is played, waits at most for a link that takes nothing; then the link loses what
-    /// comes, counted `queue_full`, until it takes again. 0: nobody waits for anybody
+    /// Seconds that a sender, or a recording that is played, waits at most for a link that takes nothing; then the link
+    /// loses what comes, counted `queue_full`, until it takes again. 0: nobody waits for anybody
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     patience: Option<Duration>,
 }

@@ -11,10 +11,12 @@ use stack::oam::{TraceConfig, Tracer};
 use std::time::{Duration, Instant};
 use wire::{CircuitId, Time};
 
-/// Names each point of a circuit, with its round trip: the switches that forward it channel by channel, and the far end.
+/// Names each point of a circuit, with its round trip: the switches that forward it channel by channel, and the far
+/// end.
 ///
-/// A switch answers with its name, of which a cell holds 16 octets. Switches that forward the whole path, and switches of
-/// others that know no loopback for every point, are not seen. The circuit may be in use: its OAM flow is beside its data.
+/// A switch answers with its name, of which a cell holds 16 octets. Switches that forward the whole path, and switches
+/// of others that know no loopback for every point, are not seen. The circuit may be in use: its OAM flow is beside its
+/// data.
 #[derive(Debug, Args)]
 pub(crate) struct Trace {
     /// The host to send from

@@ -16,8 +16,9 @@ use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Sends standard input, or a file, over a circuit. Without --reliable each PDU goes once: the peer may be anything that
-/// speaks AAL5, such as aread on Linux. With it, the peer is `cellway receive --reliable`, and every octet arrives.
+/// Sends standard input, or a file, over a circuit. Without --reliable each PDU goes once: the peer may be anything
+/// that speaks AAL5, such as aread on Linux. With it, the peer is `cellway receive --reliable`, and every octet
+/// arrives.
 #[derive(Debug, Args)]
 pub(crate) struct Send {
     /// The host to send from
@@ -32,11 +33,12 @@ pub(crate) struct Send {
     /// Number PDUs, wait for acknowledgements, send again what is lost
     #[arg(long)]
     reliable: bool,
-    /// An address is called for this service access point: any, llc, l2:0c, l3:0b, snap:00a03e-0001 or vendor:0060d7-01000003
+    /// An address is called for this service access point: any, llc, l2:0c, l3:0b, snap:00a03e-0001 or
+    /// vendor:0060d7-01000003
     #[arg(long, default_value_t = Sap::ANY)]
     sap: Sap,
-    /// The longest SDU, in octets, that a call asks for; what listens under a stock atmsigd wants its own [default: 9188, or
-    /// --pdu if that is more]
+    /// The longest SDU, in octets, that a call asks for; what listens under a stock atmsigd wants its own
+    /// [default: 9188, or --pdu if that is more]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     sdu: Option<u16>,
 }

@@ -39,8 +39,8 @@ pub struct Ttcp {
     pub receive: bool,
     /// The host
     host: String,
-    /// The circuit there, vpi.vci; or an address, which -t calls and -r is called under, as stock ttcp_atm does: give both sides
-    /// the same -l
+    /// The circuit there, vpi.vci; or an address, which -t calls and -r is called under, as stock ttcp_atm does: give
+    /// both sides the same -l
     circuit: Target,
     /// Octets in each PDU
     #[arg(short = 'l', long, default_value_t = 8192, value_parser = clap::value_parser!(u32).range(17..=MOST_OCTETS as i64))]
