@@ -24,13 +24,13 @@ use wire::CircuitId;
 /// Which mechanisms are in use: all but batches, where the laboratory does not compare what each of them is good for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mechanisms {
-    /// A circuit's last PDUs choose the alignment of the next one's buffers; else they begin with a page.
+    /// A circuit's last PDUs choose the alignment of the next one's buffers (Almesberger, 1995); else they begin with a page.
     pub guesses: bool,
-    /// A circuit whose trailers often lie on two pages gets another strategy; else each one is repaired.
+    /// A circuit whose trailers often lie on two pages gets another strategy (Almesberger, 1995); else each one is repaired.
     pub changes_strategy: bool,
-    /// A row of buffers is a batch, which a PDU takes as a whole; else it takes as many buffers as it fills.
+    /// A row of buffers is a batch, which a PDU takes as a whole (Almesberger, 1995); else it takes as many buffers as it fills.
     pub batches: bool,
-    /// What stands before and behind the data is found layer by layer; else each layer has the size that it has without options,
+    /// What stands before and behind the data is found layer by layer (Almesberger, 1995); else each layer has the size that it has without options,
     /// and nothing but the application's own trailer is behind the data.
     pub learns_sizes: bool,
 }

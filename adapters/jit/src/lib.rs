@@ -37,13 +37,13 @@ pub struct Config {
     pub lists: usize,
     /// Circuits that can be open.
     pub circuits: usize,
-    /// Cells that the adapter itself holds while it waits for the bus, each way.
+    /// Cells that the adapter itself holds while it waits for the bus, each way (Almesberger, 1995).
     pub cells: usize,
     /// From a request for the bus to the transfer of a cell that has come.
     pub bus_delay: Duration,
     /// From a request for the bus to the data of the next cell to send. It is made when the cell before has left.
     pub fetch_delay: Duration,
-    /// What a cell takes of the adapter's own processor, in either direction; zero, if hardware does all.
+    /// What a cell takes of the adapter's own processor, in either direction; zero, if hardware does all (Almesberger, 1995).
     pub processor: Duration,
 }
 
@@ -120,7 +120,7 @@ pub enum Event {
         /// Why it was lost.
         reason: DropReason,
     },
-    /// A free list has fallen below its threshold.
+    /// A free list has fallen below its threshold (Almesberger, 1995).
     Low {
         /// Which.
         list: usize,
@@ -249,7 +249,7 @@ impl Jit {
         exist && free
     }
 
-    /// Lets a circuit's PDUs come to other lists, from the next buffer on; false if it is not open, or a list does not
+    /// Lets a circuit's PDUs come to other lists, from the next buffer on (Almesberger, 1995); false if it is not open, or a list does not
     /// exist.
     pub fn set_lists(&mut self, id: CircuitId, lists: Lists) -> bool {
         let exist = lists.first < self.free.len() && lists.rest < self.free.len();
@@ -269,7 +269,7 @@ impl Jit {
         self.replenish_batch(list, &[buffer])
     }
 
-    /// Puts a batch of free buffers into a list: a PDU takes a batch, and another one where it is longer. What it leaves of a
+    /// Puts a batch of free buffers into a list (Almesberger, 1995): a PDU takes a batch, and another one where it is longer. What it leaves of a
     /// batch comes back with it, empty. False if the list has not the room or is none, or a buffer is shorter than a cell's
     /// payload; then none is taken.
     pub fn replenish_batch(&mut self, list: usize, batch: &[Buffer]) -> bool {

@@ -8,7 +8,7 @@
 //! them by their next poll, and a tick serves those that are due; connectionless PDUs that are whole go to the DG queue of
 //! their circuit. Where a reader has mapped a buffer to its circuit, cells are fetched straight into it, as
 //! far as it is free. Sending copies into one of two kernel buffers and returns, or streams from the process's own pages,
-//! pinned and translated meanwhile, under one of three policies against its overwriting them (B-25, B-26, B-28).
+//! pinned and translated meanwhile, under one of three policies against its overwriting them (Traw and Smith, 1993).
 
 pub mod device;
 pub mod overlay;
@@ -59,7 +59,7 @@ pub enum Variant {
     User(Overlap),
 }
 
-/// What keeps a process from overwriting pages that are being streamed (B-28).
+/// What keeps a process from overwriting pages that are being streamed (Traw and Smith, 1993).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Overlap {
     /// It waits until the transfer is complete.
@@ -70,7 +70,7 @@ pub enum Overlap {
     Fault,
 }
 
-/// What a control call sets on an open file (B-27).
+/// What a control call sets on an open file (Traw and Smith, 1993).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Control {
     /// The circuit.
@@ -191,7 +191,7 @@ pub struct Penn {
     pub statistics: Statistics,
 }
 
-/// Builds the data structures of a Reassembler that is being configured, a word at a time, and lets it run (B-19).
+/// Builds the data structures of a Reassembler that is being configured, a word at a time, and lets it run (Traw and Smith, 1993).
 fn configure<M>(cards: &mut Cards<'_, M>, now: Time) {
     let card = &mut *cards.reassembler;
     if card.read(rr::STATUS) & CONFIGURING == 0 {
@@ -207,8 +207,8 @@ fn configure<M>(cards: &mut Cards<'_, M>, now: Time) {
 }
 
 impl Penn {
-    /// Probes the cards, which resets them (B-24), and pins three buffers of 64 KB from `memory` on. The timer ticks each
-    /// `tick`: 60 Hz left a processor nine tenths of its time (B-34).
+    /// Probes the cards, which resets them (Traw and Smith, 1993), and pins three buffers of 64 KB from `memory` on. The timer ticks each
+    /// `tick`: 60 Hz left a processor nine tenths of its time (Traw and Smith, 1993).
     pub fn probe<M: CrossMemory>(cards: &mut Cards<'_, M>, memory: u32, lists: u32, tick: Duration, now: Time) -> Self {
         cards.segmenter.read(sr::RESET);
         cards.reassembler.read(rr::RESET);
@@ -320,7 +320,7 @@ impl Penn {
         }
     }
 
-    /// Maps `octets` octets of the calling process at `address` to its circuit, instead of what was mapped (B-30): pinned
+    /// Maps `octets` octets of the calling process at `address` to its circuit, instead of what was mapped (Traw and Smith, 1993): pinned
     /// and translated, and from then on cells are fetched there. None: what was mapped is given back.
     ///
     /// # Errors
@@ -364,7 +364,7 @@ impl Penn {
         Ok(VcView { status: vc.status, buf: vc.buf, len: vc.len, dgs: self.dgs.len(vc.dgs) })
     }
 
-    /// Puts a VC into the POLL list: linear time (B-32).
+    /// Puts a VC into the POLL list: linear time (Traw and Smith, 1993).
     fn insert_poll(&mut self, number: usize) {
         let time = |vcs: &[Option<Vc>], n: usize| vcs[n].as_ref().map_or(Time::MAX, |vc| vc.poll_time);
         let own = time(&self.vcs, number);
@@ -481,7 +481,7 @@ impl Penn {
         })
     }
 
-    /// Looks at the Segmenter's idle flag (B-29): a transfer that is over gives its buffer back, and the next one starts.
+    /// Looks at the Segmenter's idle flag (Traw and Smith, 1993): a transfer that is over gives its buffer back, and the next one starts.
     fn poll_segmenter<M: CrossMemory>(&mut self, cards: &mut Cards<'_, M>, now: Time) {
         let status = cards.segmenter.read(sr::STATUS);
         if status & IDLE == 0 {

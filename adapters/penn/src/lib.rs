@@ -2,7 +2,7 @@
 //! segments and one that reassembles, without interrupts and without a processor of their own.
 //!
 //! In: register accesses, the host's memory, cells, the time. Out: cells, the host's memory, status. A transfer takes the
-//! time that streaming on the Micro Channel takes; the idle flag says when it is over, and the host polls for it (B-29).
+//! time that streaming on the Micro Channel takes; the idle flag says when it is over, and the host polls for it (Traw and Smith, 1993).
 //! The paper names the registers' contents and not their numbers, which are ours.
 //!
 //! | module | what |
@@ -37,7 +37,7 @@ pub struct Streaming {
 }
 
 impl Streaming {
-    /// The Micro Channel: a word each 100 ns (B-9) after a set-up of 200 ns (B-39).
+    /// The Micro Channel: a word each 100 ns after a set-up of 200 ns (Traw and Smith, 1993).
     pub const MICRO_CHANNEL: Streaming =
         Streaming { setup: Duration::from_nanos(200), word: Duration::from_nanos(100) };
 

@@ -5,7 +5,7 @@
 //! made meanwhile. The bus works on later data while the framer is at a cell.
 //!
 //! A cell leaves as soon as its data have come over the bus, at most at the line's pace. On a circuit a cell's payload is 48
-//! octets as they are; where the VCI's highest bit marks connectionless traffic (B-4) it is a SAR-PDU of AAL3/4, with
+//! octets as they are; where the VCI's highest bit marks connectionless traffic (Traw and Smith, 1993) it is a SAR-PDU of AAL3/4, with
 //! segment type, sequence number, MID, length and CRC-10. The last cell is filled up with zeros.
 //!
 //! The bus is either the card's own, which streams at a given pace, or another's: then [`Segmenter::wanted`] says what the
@@ -98,7 +98,7 @@ impl Segmenter {
         Self::with(Some(streaming), CellRate::OC3C)
     }
 
-    /// The same with another daughter board: lines of up to 160 Mbit/s were planned for (B-2).
+    /// The same with another daughter board: lines of up to 160 Mbit/s were planned for (Traw and Smith, 1993).
     pub fn on_line(streaming: Streaming, line: CellRate) -> Self {
         Self::with(Some(streaming), line)
     }

@@ -1,7 +1,9 @@
-//! The program `cellway`: a command to a file. It wires the rooms together, holds no protocol and decides nothing about a network.
+//! The program `cellway`: a command to a file. It wires the rooms together, holds no protocol and decides nothing about
+//! a network.
 //!
-//! A library, so that the laboratory's program has the same options, output, errors and ways to the service: its own commands come
-//! on top ([`context`], [`output`], [`client`], [`target`], [`ttcp`], [`schema`]). Nothing here is for others.
+//! A library, so that the laboratory's program has the same options, output, errors and ways to the service: its own
+//! commands come on top ([`context`], [`output`], [`client`], [`target`], [`ttcp`], [`schema`]). Nothing here is for
+//! others.
 #![forbid(unsafe_code)]
 // They panic where the pipe has no reader any more: `output` has what does not.
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]

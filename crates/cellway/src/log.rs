@@ -1,9 +1,10 @@
 //! The log: lines for people, and not more of a kind than people can read.
 //!
-//! A line's kind is where in the code it comes from and whom it is about (its field `source`). Of a kind, [`BURST`] lines come
-//! at once, then one every [`EVERY`]; where many sources are told of from one place in the code, [`ALL_BURST`] and one each
-//! [`ALL_EVERY`]. A line that comes after others were left out says how many, and what still is to be said comes with the next line
-//! of any kind. So nobody who can cause a line can fill a disk, or bury other lines.
+//! A line's kind is where in the code it comes from and whom it is about (its field `source`). Of a kind, [`BURST`]
+//! lines come at once, then one every [`EVERY`]; where many sources are told of from one place in the code,
+//! [`ALL_BURST`] and one each [`ALL_EVERY`]. A line that comes after others were left out says how many, and what still
+//! is to be said comes with the next line of any kind. So nobody who can cause a line can fill a disk, or bury other
+//! lines.
 
 use control::lines::Lines;
 use std::backtrace::{Backtrace, BacktraceStatus};
@@ -61,8 +62,8 @@ pub(crate) fn start(filter: &str) -> std::io::Result<Log> {
     Ok(Log(lines))
 }
 
-/// A panic's message takes the same way as all lines: the thread that ends must not wait for a reader who never reads. Then the process
-/// ends, whichever thread it is, unless somebody catches the panic and answers for it.
+/// A panic's message takes the same way as all lines: the thread that ends must not wait for a reader who never reads.
+/// Then the process ends, whichever thread it is, unless somebody catches the panic and answers for it.
 fn tell_of_panics(lines: Lines) {
     std::panic::set_hook(Box::new(move |panic| {
         let thread = std::thread::current();

@@ -1,5 +1,5 @@
-//! A file that a command writes. What is in it stays until there is something else to write: a command that is refused, or that
-//! nothing comes to, leaves it as it is.
+//! A file that a command writes. What is in it stays until there is something else to write: a command that is refused,
+//! or that nothing comes to, leaves it as it is.
 
 use anyhow::{Context as _, Result};
 use std::fs::{File, OpenOptions};

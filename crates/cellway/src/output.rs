@@ -1,9 +1,9 @@
 //! How results and errors are shown: for people, or as JSON.
 //!
-//! All that this program prints goes through here, and no `println!` is in it: that panics where a pipe has no reader any more. Such
-//! a write to standard output fails, the command ends by that error, and [`has_no_reader`] says that it is none. What is said on
-//! standard error is lost then, and the command goes on. SIGPIPE stays ignored, as Rust has it: the daemon and each client have
-//! sockets that they would die of.
+//! All that this program prints goes through here, and no `println!` is in it: that panics where a pipe has no reader
+//! any more. Such a write to standard output fails, the command ends by that error, and [`has_no_reader`] says that it
+//! is none. What is said on standard error is lost then, and the command goes on. SIGPIPE stays ignored, as Rust has
+//! it: the daemon and each client have sockets that they would die of.
 
 use crate::context::Context;
 use anyhow::{Context as _, Result};

@@ -62,8 +62,8 @@ pub struct Purpose {
     pub size: Size,
     /// What both ends of a call compare.
     pub sap: Sap,
-    /// The longest SDU in octets that a call asks for, in either direction. A stock `atmsigd` gives a call only to who listens for
-    /// SDUs at least as long there and at most as long back: it wants the listener's own length.
+    /// The longest SDU in octets that a call asks for, in either direction. A stock `atmsigd` gives a call only to who
+    /// listens for SDUs at least as long there and at most as long back: it wants the listener's own length.
     pub sdu_octets: u16,
 }
 
@@ -113,7 +113,8 @@ pub fn open(context: &Context, host: &str, target: Target, purpose: Purpose) -> 
     Ok((endpoint, channel, Held { session, circuit }))
 }
 
-/// Waits for a call and answers it. The circuit is open before the caller hears of that: nothing that comes at once is lost.
+/// Waits for a call and answers it. The circuit is open before the caller hears of that: nothing that comes at once is
+/// lost.
 fn answer(
     context: &Context,
     mut session: Session,

@@ -20,7 +20,8 @@ fn is_on(fd: c_int, option: c_int) -> bool {
     asked.is_ok() && on != 0
 }
 
-/// Puts the time beside a received SDU, where the program has asked for it (`SO_TIMESTAMP`, `SO_TIMESTAMPNS`) and has room.
+/// Puts the time beside a received SDU, where the program has asked for it (`SO_TIMESTAMP`, `SO_TIMESTAMPNS`) and has
+/// room.
 ///
 /// # Errors
 /// `EFAULT`.

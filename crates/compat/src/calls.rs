@@ -1,9 +1,10 @@
-//! Calls: what `bind`, `listen`, `accept`, `connect` and the requests for parties do on a socket of `AF_ATMSVC`, with the kernel's
-//! answers, and the errno of each cause as `atmsigd` gives it.
+//! Calls: what `bind`, `listen`, `accept`, `connect` and the requests for parties do on a socket of `AF_ATMSVC`, with
+//! the kernel's answers, and the errno of each cause as `atmsigd` gives it.
 //!
-//! A call belongs to a connection to the service, which its socket keeps: so it ends with the last copy of the socket. A listening
-//! socket's descriptor is such a connection itself, on which the next event is always asked for: it can be read when a call waits,
-//! in each process that has it. A thread waits for the answer to a `connect` that is not to block.
+//! A call belongs to a connection to the service, which its socket keeps: so it ends with the last copy of the socket.
+//! A listening socket's descriptor is such a connection itself, on which the next event is always asked for: it can be
+//! read when a call waits, in each process that has it. A thread waits for the answer to a `connect` that is not to
+//! block.
 
 use crate::abi::{Address, CALLED_OCTETS, Called};
 use crate::data::{Live, Pause};
@@ -242,7 +243,8 @@ fn await_answer(session: &Session, patience: Option<Duration>) -> Result<bool, E
     Ok(poll(&mut [PollFd::new(session, PollFlags::IN)], limit.as_ref())? > 0)
 }
 
-/// The answer that a socket's connection has been asking for, if it is there, and asks for the next one. `None`: the service has gone.
+/// The answer that a socket's connection has been asking for, if it is there, and asks for the next one. `None`: the
+/// service has gone.
 ///
 /// # Errors
 /// `EDEADLK` in a signal handler.
@@ -296,7 +298,8 @@ pub(crate) fn accept(socket: &Socket, flags: SocketFlags) -> Result<(OwnedFd, So
     }
 }
 
-/// Waits until a call may be there for `accept`, which has no time limit in the kernel. A thread may be cancelled in it.
+/// Waits until a call may be there for `accept`, which has no time limit in the kernel. A thread may be cancelled in
+/// it.
 ///
 /// # Errors
 /// `EAGAIN`: the descriptor does not block. `EINTR`.
@@ -414,9 +417,9 @@ impl Wanted {
 /// `connect`: calls.
 ///
 /// # Errors
-/// As the kernel: `EINVAL`, `EISCONN`, `EAFNOSUPPORT`, `EBADFD` without QoS, `EUNATCH` without signalling, the errno of the cause;
-/// `EINTR` gives the call up. If it is not to block: `EINPROGRESS`, then `EALREADY`, and once the descriptor can be written the
-/// outcome, once.
+/// As the kernel: `EINVAL`, `EISCONN`, `EAFNOSUPPORT`, `EBADFD` without QoS, `EUNATCH` without signalling, the errno of
+/// the cause; `EINTR` gives the call up. If it is not to block: `EINPROGRESS`, then `EALREADY`, and once the descriptor
+/// can be written the outcome, once.
 pub(crate) fn connect(fd: RawFd, socket: &Held, name: &[u8]) -> Result<(), Errno> {
     if name.len() != CALLED_OCTETS {
         return Err(Errno::INVAL);

@@ -1,18 +1,19 @@
 //! A connected circuit: SDUs between the program's buffers and shared memory.
 //!
 //! The socket's descriptor is one end of a pair whose other end the host has. It is readable exactly when SDUs wait, by
-//! this protocol over the segment's word `CLIENT_SLEEPS`. The word is `NEWS_OF_SDUS` ("armed") or zero ("rung"). Armed, the
-//! ring was empty and the pair holds no bell; the host rings with its next push, once, and the word is zero. Rung, the pair
-//! holds one bell. To go back from rung to armed is to *settle*: arm, look at the ring again, and only if it is still empty
-//! take the one bell out. A bell that takes long to come is owed: it is taken by whoever settles after it has come.
+//! this protocol over the segment's word `CLIENT_SLEEPS`. The word is `NEWS_OF_SDUS` ("armed") or zero ("rung"). Armed,
+//! the ring was empty and the pair holds no bell; the host rings with its next push, once, and the word is zero. Rung,
+//! the pair holds one bell. To go back from rung to armed is to *settle*: arm, look at the ring again, and only if it
+//! is still empty take the one bell out. A bell that takes long to come is owed: it is taken by whoever settles after
+//! it has come.
 //!
-//! Settling costs system calls, so it is left until somebody could see the difference: before a call that waits, before a
-//! `poll` or `select` (which `exports` announces), or after each receive once the descriptor is in an epoll set.
+//! Settling costs system calls, so it is left until somebody could see the difference: before a call that waits, before
+//! a `poll` or `select` (which `exports` announces), or after each receive once the descriptor is in an epoll set.
 //!
-//! A full send ring makes the descriptor unwritable: the program's end of the pair is filled, and the host empties it when
-//! there is room. So waiting, to send or to receive, is one system call on the descriptor itself; `O_NONBLOCK`,
-//! `SO_RCVTIMEO`, signals and the cancelling of threads have the effects that they have on any socket. Sending and receiving
-//! themselves never wait: they say [`Pause::Wait`], and whoever called waits, holding nothing.
+//! A full send ring makes the descriptor unwritable: the program's end of the pair is filled, and the host empties it
+//! when there is room. So waiting, to send or to receive, is one system call on the descriptor itself; `O_NONBLOCK`,
+//! `SO_RCVTIMEO`, signals and the cancelling of threads have the effects that they have on any socket. Sending and
+//! receiving themselves never wait: they say [`Pause::Wait`], and whoever called waits, holding nothing.
 
 use crate::abi::{CELL_OCTETS, HEADER_VPI_VCI};
 use crate::deferred::Deferred;
@@ -60,8 +61,8 @@ impl<T> Turned<T> {
     /// What is inside, for as long as it is the caller's turn.
     #[allow(clippy::mut_from_ref)]
     fn get<'a>(&'a self, _turn: &'a mut Guard<'_, ()>) -> &'a mut T {
-        // SAFETY: the guard is of the lock of this way (each caller in this module passes it), exclusively borrowed for as
-        // long as the result lives.
+        // SAFETY: the guard is of the lock of this way (each caller in this module passes it), exclusively borrowed for
+        // as long as the result lives.
         unsafe { &mut *self.0.get() }
     }
 }
@@ -317,8 +318,8 @@ impl Live {
         });
         match pushed {
             Ok(result) => result?,
-            // This is a signal handler, and the thread was interrupted in its own turn: it sends this after what it is at.
-            // SAFETY: as the caller says.
+            // This is a signal handler, and the thread was interrupted in its own turn: it sends this after what it is
+            // at. SAFETY: as the caller says.
             Err(Errno::DEADLK) => return unsafe { self.deferred.push(parts) }.map_err(Pause::Failed),
             Err(e) => return Err(e.into()),
         }
@@ -365,7 +366,8 @@ impl Live {
         ring.catch_up();
     }
 
-    /// Waits until there may be room in the send ring, as long as flags and descriptor say. A thread may be cancelled in it.
+    /// Waits until there may be room in the send ring, as long as flags and descriptor say. A thread may be cancelled
+    /// in it.
     ///
     /// # Errors
     /// As `send` on a socket; `EPIPE`: the circuit has ended.
@@ -382,8 +384,8 @@ impl Live {
         }
     }
 
-    /// Receives one SDU, if one is there: octets copied, and whether it was cut off. Parts that cannot be are told of, as the kernel does,
-    /// once there is something to be put there, which is lost then.
+    /// Receives one SDU, if one is there: octets copied, and whether it was cut off. Parts that cannot be are told of,
+    /// as the kernel does, once there is something to be put there, which is lost then.
     ///
     /// # Errors
     /// As the kernel's `recvmsg` on a PVC; `ENETDOWN`: the service has gone.

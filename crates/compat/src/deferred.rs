@@ -1,5 +1,5 @@
-//! SDUs that signal handlers send while the thread that they interrupted has its turn on the same socket. A handler cannot wait for
-//! that turn to end, so the SDU waits for it, in memory that a handler may ask for: the system's own.
+//! SDUs that signal handlers send while the thread that they interrupted has its turn on the same socket. A handler
+//! cannot wait for that turn to end, so the SDU waits for it, in memory that a handler may ask for: the system's own.
 
 use crate::memory::Parts;
 use rustix::io::Errno;
@@ -31,7 +31,8 @@ impl Deferred {
         let room = size_of::<Head>() + octets;
         // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing of this process.
         let memory = unsafe { rustix::mm::mmap_anonymous(null_mut(), room, access, MapFlags::PRIVATE) }?.cast::<Head>();
-        // SAFETY: the mapping is page-aligned and has room for the head and the octets after it; nobody else knows it yet.
+        // SAFETY: the mapping is page-aligned and has room for the head and the octets after it; nobody else knows it
+        // yet.
         unsafe {
             let after = memory.add(1).cast::<u8>();
             parts.gather(|at, part| after.add(at).copy_from_nonoverlapping(part.as_ptr(), part.len()));

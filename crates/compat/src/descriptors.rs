@@ -1,7 +1,7 @@
 //! Descriptors of this library's own in the program's table: kept out of the program's way, and safe from its `close`.
 //!
-//! They get high numbers, so that the program's are the lowest as always, and are marked here: a program that closes all
-//! descriptors that it does not know would otherwise end its circuits.
+//! They get high numbers, so that the program's are the lowest as always, and are marked here: a program that closes
+//! all descriptors that it does not know would otherwise end its circuits.
 
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use rustix::io::{Errno, FdFlags};
@@ -54,7 +54,8 @@ impl<T: AsFd + From<OwnedFd>> Hidden<T> {
     /// No number is free.
     pub(crate) fn new(fd: impl AsFd) -> Result<Self, Errno> {
         let moved = match rustix::io::fcntl_dupfd_cloexec(&fd, first()) {
-            // A socket takes six descriptors where the kernel's takes one: what the program may have is not less for it.
+            // A socket takes six descriptors where the kernel's takes one: what the program may have is not less for
+            // it.
             Err(Errno::MFILE | Errno::INVAL) if raise_limit() => rustix::io::fcntl_dupfd_cloexec(&fd, first())?,
             moved => moved?,
         };

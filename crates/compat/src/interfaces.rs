@@ -1,4 +1,5 @@
-//! ATM interfaces as the program sees them: the hosts that `CELLWAY_ITF` lists, with what `cellway status` says of each.
+//! ATM interfaces as the program sees them: the hosts that `CELLWAY_ITF` lists, with what `cellway status` says of
+//! each.
 
 use crate::abi::ITF_ANY;
 use crate::service::{self, Failed, environment};

@@ -177,7 +177,8 @@ unsafe fn of_interface(request: c_ulong, argument: *mut c_void) -> Result<(), Er
     interfaces::host(number)?;
     let octets = match request {
         ATM_GETTYPE => [TYPE.as_bytes(), &[0]].concat(),
-        // A host has no adapter; it has an end system identifier if it has signalling. Without: zeros, as ATM over TCP says.
+        // A host has no adapter; it has an end system identifier if it has signalling. Without: zeros, as ATM over TCP
+        // says.
         ATM_GETESI => Some(calls::esi(number)).filter(|esi| esi.len() == ESI_OCTETS).unwrap_or(vec![0; ESI_OCTETS]),
         ATM_GETCIRANGE => vec![VPI_BITS as u8, VCI_BITS as u8],
         ATM_GETLINKRATE => ask(sioc.number)?.cells_per_s.to_ne_bytes().to_vec(),
@@ -217,7 +218,8 @@ unsafe fn of_interface(request: c_ulong, argument: *mut c_void) -> Result<(), Er
     if request == ATM_GETADDR && octets.len() > usize::try_from(sioc.length).unwrap_or(0) {
         return Err(Errno::TOOBIG);
     }
-    // SAFETY: as above; the program's buffer holds what the request gives, as with the kernel, which does not ask either.
+    // SAFETY: as above; the program's buffer holds what the request gives, as with the kernel, which does not ask
+    // either.
     unsafe {
         memory::put_octets(sioc.value, &octets)?;
         memory::put(&raw mut (*argument).length, octets.len() as c_int)

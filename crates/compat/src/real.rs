@@ -15,8 +15,8 @@ pub(crate) fn set_errno(errno: i32) {
     unsafe { *libc::__errno_location() = errno }
 }
 
-/// What a call of the C library's that gives a number of octets has said. The program's errno is as it was: programs look at it
-/// after calls that have succeeded, too.
+/// What a call of the C library's that gives a number of octets has said. The program's errno is as it was: programs
+/// look at it after calls that have succeeded, too.
 ///
 /// # Errors
 /// The call's errno.
@@ -29,7 +29,8 @@ pub(crate) fn result(call: impl FnOnce() -> ssize_t) -> Result<usize, Errno> {
     result
 }
 
-/// Waits until a socket can be read, as long as flags and socket say. False: nothing more comes. A thread may be cancelled in it.
+/// Waits until a socket can be read, as long as flags and socket say. False: nothing more comes. A thread may be
+/// cancelled in it.
 ///
 /// # Errors
 /// As `recv`.

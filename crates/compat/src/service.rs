@@ -183,8 +183,8 @@ impl Session {
         self.packets.number()
     }
 
-    /// Whether the service that this connection leads to, or led to, is there and answers. Allocates nothing: it may be a
-    /// signal handler that asks.
+    /// Whether the service that this connection leads to, or led to, is there and answers. Allocates nothing: it may be
+    /// a signal handler that asks.
     pub(crate) fn is_served(&self) -> bool {
         // It is answered whatever the service makes of it.
         const GREETING: &[u8] = br#"{"hello":{"version":0}}"#;
@@ -234,7 +234,8 @@ impl Session {
         Err(Failed::new(Errno::NODEV, "the service does not answer"))
     }
 
-    /// Waits until an answer begins, or the service has gone. False if that has not come by the deadline. Signals do not end it.
+    /// Waits until an answer begins, or the service has gone. False if that has not come by the deadline. Signals do
+    /// not end it.
     ///
     /// # Errors
     /// No memory is left.

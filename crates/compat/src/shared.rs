@@ -161,8 +161,8 @@ pub(crate) struct Shared {
     pub(crate) send: Lock<()>,
     /// Whose turn it is to receive.
     pub(crate) receive: Lock<()>,
-    /// Bells that were promised and had not come when somebody gave up waiting for them: they may be there one day. Changed in turns
-    /// to receive.
+    /// Bells that were promised and had not come when somebody gave up waiting for them: they may be there one day.
+    /// Changed in turns to receive.
     pub(crate) bells_owed: AtomicU32,
     /// Processes that have the socket.
     pub(crate) owners: AtomicU32,
@@ -234,8 +234,8 @@ impl Mapped {
 impl Deref for Mapped {
     type Target = Shared;
     fn deref(&self) -> &Shared {
-        // SAFETY: the mapping is at least as long as a `Shared`, page-aligned, filled with zeros, which are a value of it,
-        // and stays until this is dropped. Other processes change it by the locks and atomics only.
+        // SAFETY: the mapping is at least as long as a `Shared`, page-aligned, filled with zeros, which are a value of
+        // it, and stays until this is dropped. Other processes change it by the locks and atomics only.
         unsafe { self.page.as_ref() }
     }
 }

@@ -1,6 +1,6 @@
-//! The control socket of a signalling program (`ATMSIGD_CTRL`): each message is a `struct atmsvc_msg` of `linux/atmsvc.h`, whose
-//! sockets are numbers that the service gives. Orders come by the descriptor itself, which is a connection to the service on which
-//! the next one is always asked for; reports go by another connection.
+//! The control socket of a signalling program (`ATMSIGD_CTRL`): each message is a `struct atmsvc_msg` of
+//! `linux/atmsvc.h`, whose sockets are numbers that the service gives. Orders come by the descriptor itself, which is a
+//! connection to the service on which the next one is always asked for; reports go by another connection.
 //!
 //! Stock `atmsigd` ends when it reads nothing where a message was promised: so it does when the service has gone.
 
@@ -227,8 +227,8 @@ fn reports(socket: &Socket) -> Result<&Session, Failed> {
     socket.reports.get().ok_or_else(|| Errno::UNATCH.into())
 }
 
-/// A change of the addresses of an interface whose host leaves signalling to a program: an address and whether it is there, or `None`
-/// to take all away.
+/// A change of the addresses of an interface whose host leaves signalling to a program: an address and whether it is
+/// there, or `None` to take all away.
 ///
 /// # Errors
 /// The service says no.

@@ -27,8 +27,8 @@ pub(crate) struct Socket {
     pub(crate) family: i32,
     pub(crate) kind: i32,
     shared: Mapped,
-    /// The program's end of the pair, once more: what the program closes, or opens anew under the number, while a call of
-    /// another thread is under way is then nothing to that call.
+    /// The program's end of the pair, once more: what the program closes, or opens anew under the number, while a call
+    /// of another thread is under way is then nothing to that call.
     near: Hidden<OwnedFd>,
     /// The other end of the pair, until the host has it.
     far: Mutex<Option<Hidden<OwnedFd>>>,
@@ -74,12 +74,12 @@ impl Socket {
         Ok((near, socket))
     }
 
-    /// A socket of the program before an `exec`, whose page is `page`; `end` finds a descriptor of the program's end by the
-    /// kernel's number of it.
+    /// A socket of the program before an `exec`, whose page is `page`; `end` finds a descriptor of the program's end by
+    /// the kernel's number of it.
     ///
     /// # Errors
-    /// The page or the descriptors are not what they were, or the program's end is not among them. What this library kept
-    /// for the socket is closed then.
+    /// The page or the descriptors are not what they were, or the program's end is not among them. What this library
+    /// kept for the socket is closed then.
     pub(crate) fn inherit(page: OwnedFd, end: impl FnOnce(u64) -> Option<RawFd>) -> Result<Socket, Errno> {
         let shared = Mapped::inherit(page)?;
         let estate = *shared.estate.lock()?;
@@ -95,8 +95,8 @@ impl Socket {
             far = descriptors::inherit(estate.far).map(Hidden::here).transpose()?;
         }
         let near = Hidden::new(descriptors::borrow(end(estate.near_inode).ok_or(Errno::BADF)?))?;
-        // Where a fork went before this, it has been counted; where a program was spawned, it has not. One owner too many
-        // means only that the circuit is closed by the end of its connection.
+        // Where a fork went before this, it has been counted; where a program was spawned, it has not. One owner too
+        // many means only that the circuit is closed by the end of its connection.
         shared.owners.fetch_add(1, Ordering::AcqRel);
         let (family, kind) = (estate.family, estate.kind);
         Ok(Socket { family, kind, shared, near, far: Mutex::new(far), live, listener, reports: OnceLock::new() })
@@ -248,7 +248,8 @@ impl Socket {
         self.set_inherited(kept.is_ok_and(|flags| !flags.contains(FdFlags::CLOEXEC)));
     }
 
-    /// Has the program's end, under its numbers `ends`, be a connection by which calls are presented: it can be read when there is one.
+    /// Has the program's end, under its numbers `ends`, be a connection by which calls are presented: it can be read
+    /// when there is one.
     ///
     /// # Errors
     /// The system has no descriptor for it.

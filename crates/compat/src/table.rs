@@ -1,8 +1,8 @@
 //! Which of the program's descriptors are sockets of ours.
 //!
-//! Looked at in every call, by any thread, without a lock: an array by number. A socket is kept by its descriptors and by
-//! the calls that are under way on it, and ends with the last of them. The slots that hold sockets are never given back
-//! to the allocator, so that a look at one that has just ended is harmless.
+//! Looked at in every call, by any thread, without a lock: an array by number. A socket is kept by its descriptors and
+//! by the calls that are under way on it, and ends with the last of them. The slots that hold sockets are never given
+//! back to the allocator, so that a look at one that has just ended is harmless.
 
 use crate::descriptors::MAX_FDS;
 use crate::socket::Socket;
@@ -19,8 +19,8 @@ struct Slot {
     socket: UnsafeCell<Option<Socket>>,
 }
 
-// SAFETY: the socket is written only while the count is zero, by the one who took the slot from the list of idle ones or
-// who brought the count to zero; it is read only by those who are counted.
+// SAFETY: the socket is written only while the count is zero, by the one who took the slot from the list of idle ones
+// or who brought the count to zero; it is read only by those who are counted.
 unsafe impl Sync for Slot {}
 
 static TABLE: [AtomicPtr<Slot>; MAX_FDS] = [const { AtomicPtr::new(null_mut()) }; MAX_FDS];
@@ -141,8 +141,8 @@ pub(crate) fn remove(fd: RawFd) -> Option<Held> {
     Some(Held(unsafe { &*before }))
 }
 
-/// Keeps the hold of a call that is about to wait, so that the end of the thread gives it back if the thread is cancelled in
-/// there; `None` after the wait.
+/// Keeps the hold of a call that is about to wait, so that the end of the thread gives it back if the thread is
+/// cancelled in there; `None` after the wait.
 pub(crate) fn waits(held: Option<&Held>) {
     static KEY: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
     extern "C" fn give_back(slot: *mut libc::c_void) {
@@ -156,8 +156,8 @@ pub(crate) fn waits(held: Option<&Held>) {
     });
     let slot = held.map_or(std::ptr::null(), |held| std::ptr::from_ref(held.0));
     if let Some(key) = key {
-        // SAFETY: the key is valid as long as the process. For want of memory nothing is kept: the socket then ends with the
-        // process.
+        // SAFETY: the key is valid as long as the process. For want of memory nothing is kept: the socket then ends
+        // with the process.
         unsafe { libc::pthread_setspecific(*key, slot.cast()) };
     }
 }

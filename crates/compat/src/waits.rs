@@ -1,6 +1,6 @@
-//! How the threads of this process wait for SDUs before they sleep. A process that has sent an SDU since its last wait may get an
-//! answer soon, and waits as endpoints with the default event strategy do ([`endpoint::waiting`]). One that only receives sleeps
-//! at once.
+//! How the threads of this process wait for SDUs before they sleep. A process that has sent an SDU since its last wait
+//! may get an answer soon, and waits as endpoints with the default event strategy do ([`endpoint::waiting`]). One that
+//! only receives sleeps at once.
 
 use endpoint::Events;
 use endpoint::waiting::{Next, Patience, Waiting};
@@ -12,12 +12,13 @@ use std::time::{Duration, Instant};
 /// What the waits of one socket have taught.
 #[derive(Debug, Default)]
 pub(crate) struct Waits {
-    // Only tried: who is interrupted while it holds this must not wait for itself, nor a child for a thread that it does not have.
+    // Only tried: who is interrupted while it holds this must not wait for itself, nor a child for a thread that it
+    // does not have.
     patience: Mutex<Patience>,
     /// Something was sent since the last wait.
     sent: AtomicBool,
-    /// When the present wait began, in nanoseconds of the monotonic clock. It is set when a thread is about to sleep, and is 0
-    /// when no thread waits.
+    /// When the present wait began, in nanoseconds of the monotonic clock. It is set when a thread is about to sleep,
+    /// and is 0 when no thread waits.
     since_nanos: AtomicU64,
 }
 

@@ -1,6 +1,6 @@
-//! The virtual adapters of a running network, each on a thread of its own, at the link that is its cable. A cable may be pulled and plugged in
-//! elsewhere: the adapter, and the guest that drives it, live on meanwhile and see a loss of signal. So does one in whose place another
-//! one is put, until that change is done or undone.
+//! The virtual adapters of a running network, each on a thread of its own, at the link that is its cable. A cable may
+//! be pulled and plugged in elsewhere: the adapter, and the guest that drives it, live on meanwhile and see a loss of
+//! signal. So does one in whose place another one is put, until that change is done or undone.
 //!
 //! Adapters are made, get their places and are dropped by who asks for that; the engine's thread moves cables.
 
@@ -58,8 +58,8 @@ impl Adapters {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes an adapter, if it is not there already or is to be made `anew`. Where the socket of one that is there is to be, it is
-    /// beside that until [`Adapters::settle`].
+    /// Makes an adapter, if it is not there already or is to be made `anew`. Where the socket of one that is there is
+    /// to be, it is beside that until [`Adapters::settle`].
     ///
     /// # Errors
     /// Its socket cannot be made, or is in a folder that others may change.
@@ -117,7 +117,8 @@ impl Adapters {
         }
     }
 
-    /// Puts at a link, where nothing is, an adapter that can be there ([`Adapters::check`]). Others of its name are replaced by it.
+    /// Puts at a link, where nothing is, an adapter that can be there ([`Adapters::check`]). Others of its name are
+    /// replaced by it.
     pub fn plug(&self, network: &mut Network, served: &Served, link: LinkId, plug: Plug) {
         let mut all = self.all();
         match plug {

@@ -59,7 +59,8 @@ impl Entry {
     }
 }
 
-/// What is logged. Peers can ask for changes without end: of theirs the log has so many a second, and how many were left out.
+/// What is logged. Peers can ask for changes without end: of theirs the log has so many a second, and how many were
+/// left out.
 #[derive(Debug, Default)]
 pub struct Audit {
     peers: PeersShare,

@@ -1,4 +1,5 @@
-//! Captures, the daemon's side: a thread takes records from a link's tap ([`pump`]) and writes them to a recorder ([`stream`]).
+//! Captures, the daemon's side: a thread takes records from a link's tap ([`pump`]) and writes them to a recorder
+//! ([`stream`]).
 
 pub mod pump;
 pub mod stream;

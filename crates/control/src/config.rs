@@ -1,7 +1,8 @@
 //! The description of a network: one TOML file in the field's words. `config show` prints every default.
 //!
-//! In: a text. It is read into keys and values that know their places (`document`), these become the types of each section, and
-//! the whole is checked (`check`). Out: a [`Config`], or everything that is wrong, each at its line and column.
+//! In: a text. It is read into keys and values that know their places (`document`), these become the types of each
+//! section, and the whole is checked (`check`). Out: a [`Config`], or everything that is wrong, each at its line and
+//! column.
 
 mod adapter;
 mod check;
@@ -128,7 +129,8 @@ pub fn load(path: &Path) -> Result<Config> {
     Ok(parse_in(&text, &path.display().to_string(), &folder)?)
 }
 
-/// The text of a description, and the folder where the files are that it names: they are found wherever it is read from.
+/// The text of a description, and the folder where the files are that it names: they are found wherever it is read
+/// from.
 ///
 /// # Errors
 /// The file cannot be read.

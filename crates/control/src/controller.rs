@@ -1,5 +1,5 @@
-//! Who keeps a network as it should be: it has each change planned and tried on a model ([`crate::intent`]), and carries the
-//! plan out in slices between rounds of the engine.
+//! Who keeps a network as it should be: it has each change planned and tried on a model ([`crate::intent`]), and
+//! carries the plan out in slices between rounds of the engine.
 
 use crate::adapters::Adapters;
 use crate::audit::Who;
@@ -125,11 +125,13 @@ impl Controller {
 
     /// Something of the description that was applied last. While another one is being applied, this is the one before.
     pub fn with_config<R>(&self, f: impl FnOnce(&Config) -> R) -> R {
-        // The lock is held for this short look: whoever held a copy might be the last one who does, and would drop the description.
+        // The lock is held for this short look: whoever held a copy might be the last one who does, and would drop the
+        // description.
         f(&self.config.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Why what was changed last is not kept for a restart, or is not in the log of changes; the disk has `patience` for it.
+    /// Why what was changed last is not kept for a restart, or is not in the log of changes; the disk has `patience`
+    /// for it.
     pub fn not_kept(&self, patience: Duration) -> Option<String> {
         self.state_writer.wait(patience)
     }
@@ -328,8 +330,8 @@ impl Controller {
         found.ok_or_else(|| anyhow!("no circuit has these ends (`cellway circuit list` shows them)"))
     }
 
-    /// What a circuit's contract reserves for what a host sends, by its name there. During a change, it is what is in force: who asks
-    /// does not wait.
+    /// What a circuit's contract reserves for what a host sends, by its name there. During a change, it is what is in
+    /// force: who asks does not wait.
     pub fn reserved(&self, host: &str, circuit: wire::CircuitId) -> Option<wire::CellRate> {
         let end = CircuitEnd::new(host, circuit);
         let intent = match self.intent.try_lock() {
@@ -348,8 +350,9 @@ impl Controller {
         self.intent().link_name(id)
     }
 
-    /// Does what peers of links with `peer_circuits_to` have asked for: each link's a few at a time, and for twenty milliseconds at most, so that
-    /// peers who ask without end hold up neither commands nor other peers. The rest is done the next time.
+    /// Does what peers of links with `peer_circuits_to` have asked for: each link's a few at a time, and for twenty
+    /// milliseconds at most, so that peers who ask without end hold up neither commands nor other peers. The rest is
+    /// done the next time.
     pub fn serve_peers(&self) {
         let begin = Instant::now();
         let mut peer_circuits: Vec<(ObjectId, String, PeerCircuits)> = self.intent().peer_circuits();

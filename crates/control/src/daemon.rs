@@ -128,7 +128,8 @@ impl Daemon {
         &self.controller
     }
 
-    /// Makes `wanted` so. What was added since the last description was read, by commands and by peers, stays as far as it fits.
+    /// Makes `wanted` so. What was added since the last description was read, by commands and by peers, stays as far as
+    /// it fits.
     ///
     /// # Errors
     /// All that cannot be; everything is as it was.
@@ -166,7 +167,8 @@ impl Daemon {
         self.controller.serve_peers();
     }
 
-    /// Writes to the log which alarms have begun and ended since the last time: some lines, and the number of the others.
+    /// Writes to the log which alarms have begun and ended since the last time: some lines, and the number of the
+    /// others.
     pub fn log_alarms(&self) {
         match crate::manage::oam::changes(&self.controller) {
             Ok((lines, more)) => {

@@ -1,7 +1,9 @@
-//! Whether a network can be made of a description: all that is wrong with it, found at once, each at its line and column.
+//! Whether a network can be made of a description: all that is wrong with it, found at once, each at its line and
+//! column.
 //!
-//! What is written is read ([`crate::config`]); what is understood is tried on a model, which knows ports, labels, rates and ways.
-//! Where something could not be understood, only those of the model's problems are told that cannot follow from that.
+//! What is written is read ([`crate::config`]); what is understood is tried on a model, which knows ports, labels,
+//! rates and ways. Where something could not be understood, only those of the model's problems are told that cannot
+//! follow from that.
 
 use crate::config::{Config, Section, understand};
 use crate::diagnostic::{Diagnostic, Diagnostics};

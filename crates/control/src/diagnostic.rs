@@ -1,5 +1,5 @@
-//! What is wrong with a description, each at its line and column: as text with the source line and a caret, as one line for a
-//! log, or as JSON.
+//! What is wrong with a description, each at its line and column: as text with the source line and a caret, as one line
+//! for a log, or as JSON.
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use schemars::JsonSchema;
@@ -44,7 +44,8 @@ pub struct Source {
     characters: Arc<[usize]>,
 }
 
-/// Octets between two places of which it is known how many characters are before them: thousands of things can be wrong in one line.
+/// Octets between two places of which it is known how many characters are before them: thousands of things can be wrong
+/// in one line.
 const PIECE_OCTETS: usize = 4096;
 
 impl Source {

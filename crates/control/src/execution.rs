@@ -1,7 +1,7 @@
 //! A plan being carried out: a state machine that performs a few steps at a time, and undoes them all if one fails.
 //!
-//! In: a [`Target`] between two rounds, and what it asks for ([`Progress::Make`]): far ends of links, switches and desks, which are
-//! made elsewhere since making one may take long. Out: the target as the plan wants it, or as it was.
+//! In: a [`Target`] between two rounds, and what it asks for ([`Progress::Make`]): far ends of links, switches and
+//! desks, which are made elsewhere since making one may take long. Out: the target as the plan wants it, or as it was.
 
 use crate::config::Shell;
 use crate::objects::ObjectId;
@@ -56,9 +56,9 @@ impl Execution {
         Execution { left, done, undo, made: None, ready: HashMap::new(), cleared: false, anew: false, failure: None }
     }
 
-    /// What the plan needs, each with its object, and whether something of the plan has to go before it can be made: a socket
-    /// that listens where another one does. What does not wait is best made before the first step: if it cannot be, nothing was
-    /// touched.
+    /// What the plan needs, each with its object, and whether something of the plan has to go before it can be made: a
+    /// socket that listens where another one does. What does not wait is best made before the first step: if it cannot
+    /// be, nothing was touched.
     pub fn needs(&self) -> Vec<(ObjectId, Need, bool)> {
         let goes = self.left.iter().any(|(step, _)| matches!(step, Step::Attach { had: Some(_), .. }));
         // An adapter's socket is made beside the one that goes.
@@ -128,7 +128,8 @@ impl Execution {
                 self.undo.push(step);
                 return need.map_or(Progress::More, Progress::Make);
             }
-            // Only what is outside can fail here: a port that somebody else has taken meanwhile. The rest goes back all the same.
+            // Only what is outside can fail here: a port that somebody else has taken meanwhile. The rest goes back all
+            // the same.
             Err(cause) => tracing::error!("cannot put back: {cause}"),
         }
         Progress::More

@@ -1,5 +1,6 @@
 //! Folders that the daemon writes in, and files in them. What is checked is what is used: each step of a path is opened
-//! in the one before it, and nothing is looked up by its name twice where somebody else could have exchanged it between.
+//! in the one before it, and nothing is looked up by its name twice where somebody else could have exchanged it
+//! between.
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use rustix::fd::{AsFd, OwnedFd};

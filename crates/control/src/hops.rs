@@ -1,5 +1,5 @@
-//! What a switch on a circuit's way makes of its contract: offered, conforming, tagged, dropped and why; the measured rate and
-//! the variation of delay beside what was promised.
+//! What a switch on a circuit's way makes of its contract: offered, conforming, tagged, dropped and why; the measured
+//! rate and the variation of delay beside what was promised.
 
 use net::CircuitCounters;
 use net::topology::SwitchHop;

@@ -1,7 +1,8 @@
-//! What should be and what is, without an engine: the desired state by source, and the plan of each change, tried on a model.
+//! What should be and what is, without an engine: the desired state by source, and the plan of each change, tried on a
+//! model.
 //!
-//! In: wishes (a description, commands, peers). Out: a [`Prepared`] change, whose plan somebody carries out. Then it is kept
-//! ([`Intent::commit`]) or given up ([`Intent::abandon`]). One change is under way at a time.
+//! In: wishes (a description, commands, peers). Out: a [`Prepared`] change, whose plan somebody carries out. Then it is
+//! kept ([`Intent::commit`]) or given up ([`Intent::abandon`]). One change is under way at a time.
 
 use crate::audit::Who;
 use crate::config::{self, Config, Shell};
@@ -176,7 +177,8 @@ impl Intent {
         bail!("{} {what}: to remove them all the same, use `cellway apply --allow-empty`", wanted.source.name)
     }
 
-    /// Another description, with what commands and peers have added as far as it fits. `links`: what those that wait mean.
+    /// Another description, with what commands and peers have added as far as it fits. `links`: what those that wait
+    /// mean.
     ///
     /// # Errors
     /// All that cannot be.
@@ -417,8 +419,8 @@ impl Intent {
         Ok(Prepared { verb, changes, plan, undo, unchanged_circuits, dropped, next })
     }
 
-    /// What the network is to be with another description: with the additions of commands and peers that fit; and those that
-    /// do not.
+    /// What the network is to be with another description: with the additions of commands and peers that fit; and those
+    /// that do not.
     fn reconcile(&mut self, file: &Objects, commands: &Commands) -> Result<(Prepared, Vec<ObjectId>), Impossible> {
         let mut candidate = sources::wanted(file, commands, self.peers.objects());
         let mut dropped = doubly_linked(&candidate);

@@ -1,9 +1,9 @@
 //! What a daemon decides about its network.
 //!
-//! In: descriptions ([`config`]), requests of commands ([`manage`]), circuits that peers open. Each source ([`sources`]) wants
-//! objects ([`objects`]). The [`intent`] plans the difference to what is ([`plan`]) and tries it on a model ([`step`]); the
-//! [`controller`] carries it out in slices ([`execution`]) on the network of an engine ([`live`]). Out: that network, who may open what ([`policy`]), and
-//! what is told of it ([`status`], [`capture`]).
+//! In: descriptions ([`config`]), requests of commands ([`manage`]), circuits that peers open. Each source
+//! ([`sources`]) wants objects ([`objects`]). The [`intent`] plans the difference to what is ([`plan`]) and tries it on
+//! a model ([`step`]); the [`controller`] carries it out in slices ([`execution`]) on the network of an engine
+//! ([`live`]). Out: that network, who may open what ([`policy`]), and what is told of it ([`status`], [`capture`]).
 #![forbid(unsafe_code)]
 
 pub mod adapters;

@@ -1,7 +1,8 @@
 //! Lines of the log on their way to whoever reads them: a bounded queue, and a thread that writes.
 //!
-//! Standard error may be a pipe that nobody reads or a terminal that is stopped. A thread that logs never waits for it: a line for
-//! which the queue has no room is dropped and counted, and the next line that is written tells how many are missing.
+//! Standard error may be a pipe that nobody reads or a terminal that is stopped. A thread that logs never waits for it:
+//! a line for which the queue has no room is dropped and counted, and the next line that is written tells how many are
+//! missing.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};

@@ -1,8 +1,9 @@
-//! What a running network counts, as metrics in the OpenMetrics text format. In: a [`Status`]; out: a text. [`server`] hands
-//! it to whoever asks.
+//! What a running network counts, as metrics in the OpenMetrics text format. In: a [`Status`]; out: a text. [`server`]
+//! hands it to whoever asks.
 //!
-//! Names follow Prometheus: `cellway_`, base units, `_total` for what only rises. A circuit and an endpoint is a row each; of more
-//! than a bound only the first by name are rows, and `cellway_circuits` and `cellway_endpoints` tell how many there are.
+//! Names follow Prometheus: `cellway_`, base units, `_total` for what only rises. A circuit and an endpoint is a row
+//! each; of more than a bound only the first by name are rows, and `cellway_circuits` and `cellway_endpoints` tell how
+//! many there are.
 
 mod networks;
 pub mod server;

@@ -15,7 +15,8 @@ use wire::Time;
 
 /// Circuits of a link of which its far end is told at once.
 const TOLD: usize = 64;
-/// What a desk settles at once after its layout has changed: as much as leading circuits over so many links between its chips.
+/// What a desk settles at once after its layout has changed: as much as leading circuits over so many links between its
+/// chips.
 const SETTLED: usize = 128;
 /// Ports of a switch that come or go at once.
 const RESIZED: usize = 64;

@@ -1,8 +1,8 @@
 //! Which shard of a network each station is in.
 //!
-//! In: the stations, with the shard that the description gives some of them, and the links between them. Out: a shard for each. What
-//! belongs together by links stays together as long as no shard has more than its share of the work, for a link between two shards
-//! costs more than one within a shard.
+//! In: the stations, with the shard that the description gives some of them, and the links between them. Out: a shard
+//! for each. What belongs together by links stays together as long as no shard has more than its share of the work, for
+//! a link between two shards costs more than one within a shard.
 
 use crate::config::Config;
 use net::topology::Station;
@@ -23,9 +23,9 @@ pub fn of(config: &Config) -> Placement {
     assign(file.engine.shards, &given.collect::<Vec<_>>(), &links.collect::<Vec<_>>())
 }
 
-/// A station counts as its links and one; a shard's share is its part of the sum. Stations that links join are one piece, cut along
-/// its links where it is more than a share. A piece goes where most of its links lead, if its share is not used up there; else
-/// where the least is.
+/// A station counts as its links and one; a shard's share is its part of the sum. Stations that links join are one
+/// piece, cut along its links where it is more than a share. A piece goes where most of its links lead, if its share is
+/// not used up there; else where the least is.
 fn assign(shards: usize, stations: &[(&str, Option<usize>)], links: &[[&str; 2]]) -> Placement {
     let mut near: BTreeMap<&str, Vec<&str>> = stations.iter().map(|(name, _)| (*name, Vec::new())).collect();
     let mut weights: BTreeMap<&str, usize> = stations.iter().map(|(name, _)| (*name, 1)).collect();

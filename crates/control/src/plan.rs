@@ -1,8 +1,8 @@
-//! A plan: the steps from what is to what should be. It is tried as a whole on a model before anything is touched; what it says
-//! to a person is [`Plan::lines`].
+//! A plan: the steps from what is to what should be. It is tried as a whole on a model before anything is touched; what
+//! it says to a person is [`Plan::lines`].
 //!
-//! The order makes each step possible where the plan as a whole is: what goes, goes first; what becomes smaller gives back
-//! before what becomes larger takes; paths come before the channels inside them and go after them.
+//! The order makes each step possible where the plan as a whole is: what goes, goes first; what becomes smaller gives
+//! back before what becomes larger takes; paths come before the channels inside them and go after them.
 
 use crate::names::carries_name;
 use crate::objects::{Change, LinkSpec, Object, ObjectId, Objects, Owner, Spec};
@@ -31,8 +31,8 @@ pub enum Verb {
 pub struct Line {
     /// What is done.
     pub verb: Verb,
-    /// `host`, `switch`, `outside`, `myrinet`, `desk`, `link`, `circuit`, `adapter`, `interface`, `camera`, `display` or
-    /// `store`.
+    /// `host`, `switch`, `outside`, `myrinet`, `desk`, `link`, `circuit`, `adapter`, `interface`, `camera`, `display`
+    /// or `store`.
     pub kind: String,
     /// The object's name.
     pub name: String,
@@ -155,9 +155,9 @@ impl Plan {
         }
     }
 
-    /// Tries it on a model, which is then what the network will be; gives every problem, and leaves the model as it was if
-    /// there is one. What the model decides, ways and ports, is in the steps from then on: whoever carries them out decides
-    /// nothing anew.
+    /// Tries it on a model, which is then what the network will be; gives every problem, and leaves the model as it was
+    /// if there is one. What the model decides, ways and ports, is in the steps from then on: whoever carries them out
+    /// decides nothing anew.
     ///
     /// # Errors
     /// All that cannot be.

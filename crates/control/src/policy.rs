@@ -1,7 +1,7 @@
 //! Who may open which circuits: the rules of a description (`[[allow]]`), and what they say about a caller.
 //!
-//! The circuits belong to the user who runs the network. That user and root may open all of them and manage the network;
-//! everybody else only what a rule names. The kernel says who calls (`SO_PEERCRED`, `SO_PEERGROUPS`).
+//! The circuits belong to the user who runs the network. That user and root may open all of them and manage the
+//! network; everybody else only what a rule names. The kernel says who calls (`SO_PEERCRED`, `SO_PEERGROUPS`).
 
 use crate::fault::{Faults, PartPath};
 use anyhow::{Context as _, Result, anyhow};
@@ -25,7 +25,8 @@ pub struct Allow {
     pub host: Option<String>,
     /// `"0.100"`, `"0.200-299"`, `"1.*"`, or `"*"`.
     pub circuits: Vec<String>,
-    /// What they may do besides opening these circuits: nothing (`open`), look (`watch`), or change the network too (`manage`).
+    /// What they may do besides opening these circuits: nothing (`open`), look (`watch`), or change the network too
+    /// (`manage`).
     pub role: Role,
     /// Connections to the service that each of the users may have.
     pub max_connections: u64,
@@ -37,8 +38,8 @@ pub struct Allow {
     pub max_channels: u64,
     /// Endpoints with the strategy `polling` or a clock of more than 4000 Hz. Each keeps the engine's thread awake.
     pub max_polling: u64,
-    /// What the contracts of the circuits that they have open, and of the calls that they begin in both directions, may reserve
-    /// together, as a rate of circuits; without, no bound.
+    /// What the contracts of the circuits that they have open, and of the calls that they begin in both directions, may
+    /// reserve together, as a rate of circuits; without, no bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_bandwidth: Option<String>,
     /// Whom they may call from the host: prefixes of addresses, or `"*"`. Who may call may also listen there.
@@ -57,8 +58,8 @@ pub enum Role {
     Open,
     /// Look at the whole network: status, with all counters.
     Watch,
-    /// Change it, and record what passes. Descriptions name files, devices and sockets: this is as much as the user may who runs
-    /// the network.
+    /// Change it, and record what passes. Descriptions name files, devices and sockets: this is as much as the user may
+    /// who runs the network.
     Manage,
 }
 

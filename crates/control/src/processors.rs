@@ -1,5 +1,5 @@
-//! The processors that a thread may use, which are all of the machine's or fewer (`taskset`, a cgroup), and staying on one
-//! of them.
+//! The processors that a thread may use, which are all of the machine's or fewer (`taskset`, a cgroup), and staying on
+//! one of them.
 
 use anyhow::{Context as _, Result, bail};
 use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};

@@ -1,5 +1,5 @@
-//! What steps need: the sockets and devices that are outside at links, switches, Myrinets and desks, made. Making one may take
-//! long, so this is no work for the network's thread.
+//! What steps need: the sockets and devices that are outside at links, switches, Myrinets and desks, made. Making one
+//! may take long, so this is no work for the network's thread.
 
 use crate::adapters::Adapters;
 use crate::config::{self, Shell};

@@ -53,8 +53,8 @@ impl StateFolder {
     /// Takes a folder, and makes it, for its user alone, if it is not there.
     ///
     /// # Errors
-    /// It cannot be made, others may write in it, a file in it is none that this user alone may write, or another daemon
-    /// has it.
+    /// It cannot be made, others may write in it, a file in it is none that this user alone may write, or another
+    /// daemon has it.
     pub fn open(folder: &Path) -> Result<Self> {
         let opened = || -> Result<Self> {
             let found = folder::prepare(folder, "choose another folder with --state")?;

@@ -1,7 +1,7 @@
 //! The thread that writes what is to outlive the daemon: the state and the log of changes.
 //!
-//! A disk may be full, or may stall. Whoever changes the network hands over what is to be written and goes on; a command then asks
-//! what has become of it, without holding anybody up. What could not be written is tried again.
+//! A disk may be full, or may stall. Whoever changes the network hands over what is to be written and goes on; a
+//! command then asks what has become of it, without holding anybody up. What could not be written is tried again.
 
 use crate::audit::{Audit, Entry, Log, Who};
 use crate::plan::Line;

@@ -1,8 +1,8 @@
-//! What a running network tells of itself, as types: links, switches, circuits and endpoints with what passed and what was
-//! dropped and why, and the engine. Commands, metrics and pages read these.
+//! What a running network tells of itself, as types: links, switches, circuits and endpoints with what passed and what
+//! was dropped and why, and the engine. Commands, metrics and pages read these.
 //!
-//! What can change without a command is harvested in slices between rounds of the engine (`harvest`); all else is the model's.
-//! So looking costs the network nothing, and no text is made on its thread.
+//! What can change without a command is harvested in slices between rounds of the engine (`harvest`); all else is the
+//! model's. So looking costs the network nothing, and no text is made on its thread.
 
 pub mod desk;
 mod harvest;
@@ -156,8 +156,9 @@ pub struct DirectionStatus {
     pub sent: CounterStatus,
     /// What arrived.
     pub delivered: CounterStatus,
-    /// What the host at the far end made of that: taken by an endpoint or by the host itself (management, credit cells), or
-    /// dropped before that. Each cell (or frame, in `pdus`; one of AAL0 in `cells`) counts once. `null` where no host is.
+    /// What the host at the far end made of that: taken by an endpoint or by the host itself (management, credit
+    /// cells), or dropped before that. Each cell (or frame, in `pdus`; one of AAL0 in `cells`) counts once. `null`
+    /// where no host is.
     #[serde(default)]
     pub intake: Option<CounterStatus>,
     /// Cells (or frames) that are on it now: those that wait for their turn, and those under way.
@@ -335,8 +336,8 @@ pub struct EngineStatus {
     /// Processor time of the longest round, with the command or the slice before it, in seconds.
     #[serde(default)]
     pub longest_round_s: f64,
-    /// What most of that round was: `network` (running it), or the part of the program whose command or slice came before,
-    /// such as `change`, `status`, `service`, `calls` or `capture`.
+    /// What most of that round was: `network` (running it), or the part of the program whose command or slice came
+    /// before, such as `change`, `status`, `service`, `calls` or `capture`.
     #[serde(default)]
     pub longest_round_work: String,
     /// The same of the last one to two minutes.
@@ -359,8 +360,8 @@ pub struct EngineStatus {
 pub enum Which {
     /// All of them.
     All,
-    /// All of a small network; of one with more than [`OVERVIEW`], those that are open or have counted something, so many at
-    /// most.
+    /// All of a small network; of one with more than [`OVERVIEW`], those that are open or have counted something, so
+    /// many at most.
     Overview,
 }
 

@@ -1,5 +1,5 @@
-//! The steps of a plan, and what performs them: a [`Model`], which has no network and is for trying, or a running network
-//! ([`crate::network_target`]). Performing a step gives the step that undoes it.
+//! The steps of a plan, and what performs them: a [`Model`], which has no network and is for trying, or a running
+//! network ([`crate::network_target`]). Performing a step gives the step that undoes it.
 
 use crate::adapters::Plug;
 use crate::config::Shell;
@@ -256,7 +256,8 @@ impl Model {
         self.links.get(link).copied().ok_or_else(|| TopologyError::NoLink(link.to_string()))
     }
 
-    /// Writes into a step that was just performed what was decided: the key and the ports of a link, the way of a circuit.
+    /// Writes into a step that was just performed what was decided: the key and the ports of a link, the way of a
+    /// circuit.
     pub fn settle(&self, step: &mut Step) {
         match step {
             Step::AddLink { link, restored: restored @ None, .. } => {

@@ -1,9 +1,9 @@
-//! The `single-copy` data path: the host reads and writes the application's own memory (docs/lab/mechanisms.md: A-32, B-28, C-3).
+//! The `single-copy` data path: the host reads and writes the application's own memory (docs/lab/mechanisms.md).
 //!
-//! Two kinds of own memory. *Registered* ([`Endpoint::register`](crate::Endpoint::register)): the service has made it, both sides
-//! have mapped it, and the host makes cells from it, or reassembles into it, directly. *Any other* (a `Vec`, any slice): this
-//! library copies it to or from registered memory of its own, so the host never waits for memory that an application could make
-//! slow. What an endpoint does with them is in `client/app_memory.rs`.
+//! Two kinds of own memory. *Registered* ([`Endpoint::register`](crate::Endpoint::register)): the service has made it,
+//! both sides have mapped it, and the host makes cells from it, or reassembles into it, directly. *Any other* (a `Vec`,
+//! any slice): this library copies it to or from registered memory of its own, so the host never waits for memory that
+//! an application could make slow. What an endpoint does with them is in `client/app_memory.rs`.
 
 use crate::layout::Descriptor;
 use crate::shared::SharedMemory;
@@ -60,8 +60,8 @@ impl Deref for Memory {
     fn deref(&self) -> &[u8] {
         match &self.0 {
             Kind::Any(octets) => octets,
-            // SAFETY: pieces of a region do not overlap, and each belongs to one `Memory`. The host writes it only between
-            // `post` and its return, while the endpoint holds it and makes no slice of it.
+            // SAFETY: pieces of a region do not overlap, and each belongs to one `Memory`. The host writes it only
+            // between `post` and its return, while the endpoint holds it and makes no slice of it.
             Kind::Registered { memory, at, octets } => unsafe { memory.piece(*at, *octets).as_ref() },
         }
     }

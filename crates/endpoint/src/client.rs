@@ -1,7 +1,7 @@
 //! The application's side: connect, create, open, then `loan` / `send` / `receive`.
 //!
-//! A file each: the connection, the buffers in the application's hands, the application's own memory, the channels' shares, waiting,
-//! errors.
+//! A file each: the connection, the buffers in the application's hands, the application's own memory, the channels'
+//! shares, waiting, errors.
 
 mod app_memory;
 mod buffers;
@@ -252,8 +252,8 @@ impl Endpoint {
         sent
     }
 
-    /// As [`Endpoint::send`], but the host need not see it before [`Endpoint::flush`]: for many in a row. Each wait for SDUs or
-    /// for room flushes, and so does a ring or pool of buffers that has nothing left.
+    /// As [`Endpoint::send`], but the host need not see it before [`Endpoint::flush`]: for many in a row. Each wait for
+    /// SDUs or for room flushes, and so does a ring or pool of buffers that has nothing left.
     ///
     /// # Errors
     /// As [`Endpoint::send`].
@@ -308,7 +308,8 @@ impl Endpoint {
     }
 
     /// Pushes a descriptor of a channel by `push`, which says whether there was room.
-    // A descriptor without a body is made in registers: in memory it would be read by wider loads than it was written by.
+    // A descriptor without a body is made in registers: in memory it would be read by wider loads than it was written
+    // by.
     #[inline(always)]
     fn push_unseen(&mut self, channel: u32, push: impl FnOnce(&mut Producer) -> bool) -> Result<(), SendError> {
         if !self.shares.has_room(channel) {

@@ -1,11 +1,12 @@
 //! Messages between an application and the service: JSON, one to a packet of a `SOCK_SEQPACKET` UNIX socket.
 //!
-//! The client speaks first ([`Request::Hello`]); each request has one answer, in order. A connection has one endpoint at
-//! most, and what it has opened ends with it. The answer to [`Request::CreateEndpoint`] carries three file descriptors
-//! (`SCM_RIGHTS`): the segment, the eventfd that wakes the host, the bell that wakes the client: a stream socket on which
-//! [`BELL_OCTETS`] come for each ring. The request may carry an end of a pair of UNIX stream sockets instead; then that one
-//! is the bell, and the answer carries two. A descriptor that is sent into a bell ends the connection. Long answers to
-//! management requests come as sealed memory files ([`crate::negotiate::MEMORY_ANSWERS`]), or in parts.
+//! The client speaks first ([`Request::Hello`]); each request has one answer, in order. A connection has one endpoint
+//! at most, and what it has opened ends with it. The answer to [`Request::CreateEndpoint`] carries three file
+//! descriptors (`SCM_RIGHTS`): the segment, the eventfd that wakes the host, the bell that wakes the client: a stream
+//! socket on which [`BELL_OCTETS`] come for each ring. The request may carry an end of a pair of UNIX stream sockets
+//! instead; then that one is the bell, and the answer carries two. A descriptor that is sent into a bell ends the
+//! connection. Long answers to management requests come as sealed memory files ([`crate::negotiate::MEMORY_ANSWERS`]),
+//! or in parts.
 
 pub use crate::events::Events;
 pub use crate::negotiate::{DIRECT, VERSION};
@@ -160,7 +161,8 @@ pub enum Request {
         /// How much.
         octets: u64,
     },
-    /// Use the memory that was made last, which the application has mapped. From here on nobody else can map it to write.
+    /// Use the memory that was made last, which the application has mapped. From here on nobody else can map it to
+    /// write.
     Register {
         /// Where the application has it.
         address: u64,
@@ -192,8 +194,8 @@ pub enum Request {
         /// Which.
         channel: ChannelId,
     },
-    /// Open this end of a circuit directly; the answer comes when the other end has been opened directly too. Carries one
-    /// file descriptor: this side's memory ([`crate::direct::memory`]). For a connection without an endpoint.
+    /// Open this end of a circuit directly; the answer comes when the other end has been opened directly too. Carries
+    /// one file descriptor: this side's memory ([`crate::direct::memory`]). For a connection without an endpoint.
     OpenDirect {
         /// The host that the end is at.
         host: String,
@@ -247,8 +249,8 @@ pub enum Response {
     Released,
     /// The event strategy is in force.
     EventsSet,
-    /// The direct circuit is open. Carries three file descriptors: the other side's memory, the bell of messages, the bell
-    /// of room (each one end of a pair of UNIX stream sockets).
+    /// The direct circuit is open. Carries three file descriptors: the other side's memory, the bell of messages, the
+    /// bell of room (each one end of a pair of UNIX stream sockets).
     DirectOpened {
         /// Sizes of the other side's memory.
         geometry: DirectGeometry,

@@ -1,4 +1,4 @@
-//! Event strategies by name: how host and application learn that something has arrived (seed 004, section 3).
+//! Event strategies by name: how host and application learn that something has arrived (Smith 2002, section 3).
 //!
 //! In configuration, messages and output each is a word and, where it has one, a number: `interrupt`, `polling`,
 //! `clocked 1000 Hz`, `hybrid` or `hybrid 64`, `soft 1000 Hz`.
@@ -12,7 +12,8 @@ pub const HYBRID_QUOTA: u32 = 32;
 /// Fastest clock: faster ones cost more than polling.
 pub const MAX_HERTZ: u32 = 100_000;
 
-/// Fastest clock between whose ticks the host's thread sleeps. All clocks up to this one tick at multiples of its period.
+/// Fastest clock between whose ticks the host's thread sleeps. All clocks up to this one tick at multiples of its
+/// period.
 pub const ASLEEP_HERTZ: u32 = 4000;
 
 /// How the two sides learn that something has arrived.
@@ -47,7 +48,8 @@ impl Default for Events {
 }
 
 impl Events {
-    /// Whether the host's thread does not sleep while an endpoint has it: `polling`, and clocks beyond [`ASLEEP_HERTZ`].
+    /// Whether the host's thread does not sleep while an endpoint has it: `polling`, and clocks beyond
+    /// [`ASLEEP_HERTZ`].
     pub fn keeps_awake(&self) -> bool {
         match self {
             Events::Polling => true,

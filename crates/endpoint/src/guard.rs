@@ -1,12 +1,13 @@
-//! The overlap policy *fault on write* (checklist B-28): an application sends from its memory, goes on, and is stopped only
-//! if it writes there before the host has taken the SDU.
+//! The overlap policy *fault on write* (Traw and Smith, 1993): an application sends from its memory, goes on, and is
+//! stopped only if it writes there before the host has taken the SDU.
 //!
 //! [`Endpoint::send_guarded`] write-protects the memory's pages (userfaultfd, user-mode faults only, which needs no
-//! privilege since Linux 5.11). The first write waits in a fault until the SDU has been taken: a thread of this module sees
-//! to it. Where the machine forbids userfaultfd, sending waits until the SDU has been taken (*block*), and [`Guarded::why_not`]
-//! says why.
+//! privilege since Linux 5.11). The first write waits in a fault until the SDU has been taken: a thread of this module
+//! sees to it. Where the machine forbids userfaultfd, sending waits until the SDU has been taken (*block*), and
+//! [`Guarded::why_not`] says why.
 //!
-//! A sender that may have to send again holds its memory longer, until the far end has acknowledged ([`Endpoint::send_held`]).
+//! A sender that may have to send again holds its memory longer, until the far end has acknowledged
+//! ([`Endpoint::send_held`]).
 
 use crate::ChannelId;
 use crate::app_memory::Memory;
@@ -63,8 +64,8 @@ impl Held {
     }
 }
 
-/// Keeps guarded memory from being written until the far end has acknowledged what was sent from it. Whoever hears of that, in
-/// another thread than the one that writes, calls [`Hold::acknowledge`] or drops it.
+/// Keeps guarded memory from being written until the far end has acknowledged what was sent from it. Whoever hears of
+/// that, in another thread than the one that writes, calls [`Hold::acknowledge`] or drops it.
 #[derive(Debug)]
 #[must_use = "dropped, it lets writes go on"]
 pub struct Hold {
@@ -253,7 +254,8 @@ impl Endpoint {
             Err(e) => {
                 if let Some((keeper, _)) = &memory.keeper {
                     keeper.until.store(self.send.pushed(), Ordering::Release);
-                    // An earlier SDU from this memory may be on its way yet, or held: then the first write waits for that.
+                    // An earlier SDU from this memory may be on its way yet, or held: then the first write waits for
+                    // that.
                     if keeper.is_free() {
                         let _ = keeper.protect(false);
                     }
@@ -268,8 +270,8 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Sends as [`Endpoint::send_guarded`] does, and holds the memory until the far end has acknowledged: what is sent from it again
-    /// meanwhile is what was sent first. A hold that was there before ends.
+    /// Sends as [`Endpoint::send_guarded`] does, and holds the memory until the far end has acknowledged: what is sent
+    /// from it again meanwhile is what was sent first. A hold that was there before ends.
     ///
     /// # Errors
     /// The ring is full, or the length cannot be; then no more is held than before.
@@ -283,7 +285,8 @@ impl Endpoint {
         Ok(hold)
     }
 
-    /// Whether so many octets of guarded memory can be sent now. Of memory that is on its way nothing is touched before that.
+    /// Whether so many octets of guarded memory can be sent now. Of memory that is on its way nothing is touched before
+    /// that.
     fn check_guarded(&mut self, channel: ChannelId, memory: &Guarded, octets: usize) -> Result<(), SendError> {
         self.check_own(octets, memory.len())?;
         if self.may_push(channel) { Ok(()) } else { Err(SendError::Full) }

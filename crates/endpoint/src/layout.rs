@@ -15,10 +15,10 @@
 //! | page | buffers, one after another |
 //!
 //! An index counts descriptors since the beginning and wraps at 2^32; the slot is its remainder by the ring's size.
-//! A slot has a head and a body. Heads are 16 octets, so that four descriptors pass from core to core in a line; a body, 64 octets,
-//! is read only if its head says that something is in it.
-//! Producer: client for send and free, host for receive. Each side trusts its own index only.
-//! A slot of the send ring that the consumer has passed tells by channel and buffer which descriptor came back with it.
+//! A slot has a head and a body. Heads are 16 octets, so that four descriptors pass from core to core in a line; a
+//! body, 64 octets, is read only if its head says that something is in it. Producer: client for send and free, host for
+//! receive. Each side trusts its own index only. A slot of the send ring that the consumer has passed tells by channel
+//! and buffer which descriptor came back with it.
 //!
 //! A descriptor's head:
 //!
@@ -40,8 +40,8 @@
 //! | 8..48 | an SDU of up to 40 octets: U-Net's single-cell message |
 //! | 48..64 | unused |
 //!
-//! An SDU on pages: octets 0..8 are where the application has the region, 8..10 where in its first page the SDU begins, 10..44 the
-//! numbers of its pages in the region, 16 bits each, in order.
+//! An SDU on pages: octets 0..8 are where the application has the region, 8..10 where in its first page the SDU begins,
+//! 10..44 the numbers of its pages in the region, 16 bits each, in order.
 
 pub mod direct;
 
@@ -69,7 +69,8 @@ pub const CLIENT_SLEEPS: usize = 128;
 pub const ANY_NEWS: u32 = 1;
 /// Its value when the client wants to hear of SDUs only.
 pub const NEWS_OF_SDUS: u32 = 2;
-/// Its value when the client wants to hear of room in its send ring only: when half of it is free, or no more becomes so.
+/// Its value when the client wants to hear of room in its send ring only: when half of it is free, or no more becomes
+/// so.
 pub const NEWS_OF_ROOM: u32 = 3;
 /// Added to either when the client waits on the word itself, as a futex, and not on its bell.
 pub const BY_FUTEX: u32 = 4;
@@ -191,7 +192,8 @@ impl Geometry {
     }
 }
 
-/// Where a segment's buffers are, for who asks for each SDU: to add up the sizes of all rings takes longer than the rest.
+/// Where a segment's buffers are, for who asks for each SDU: to add up the sizes of all rings takes longer than the
+/// rest.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Buffers {
     at: usize,
@@ -211,7 +213,8 @@ impl Buffers {
     }
 }
 
-/// A descriptor's head: all that there is of one whose SDU is in a buffer. What a peer wrote is only as good as its checks.
+/// A descriptor's head: all that there is of one whose SDU is in a buffer. What a peer wrote is only as good as its
+/// checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
     /// Channel.
@@ -278,8 +281,8 @@ impl From<Head> for Descriptor {
     }
 }
 
-/// Where an SDU is that its sender lends: the region's number in 15 bits, of which all ones are none, and in the low 16 bits the
-/// buffer in it, under the highest bit. The receiver gives the same number back by its free ring.
+/// Where an SDU is that its sender lends: the region's number in 15 bits, of which all ones are none, and in the low 16
+/// bits the buffer in it, under the highest bit. The receiver gives the same number back by its free ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lent {
     /// Which memory: the host numbers them for each receiving endpoint, and uses no number twice.

@@ -1,9 +1,9 @@
 //! What an application links: an endpoint on virtual circuits, with its data in memory shared with the host interface.
 //!
-//! An [`Endpoint`] has a communication segment of buffers and three rings of descriptors: send, receive and free (U-Net,
-//! checklist C-7 to C-11). The service opens circuits on it and then stays out of the way: sending and receiving are
-//! stores and loads, and a system call only to wake somebody who sleeps. In: SDUs of the application. Out: descriptors
-//! that the host interface takes, and the SDUs that it delivered.
+//! An [`Endpoint`] has a communication segment of buffers and three rings of descriptors: send, receive and free
+//! (U-Net, in Kazantzidis, 1997). The service opens circuits on it and then stays out of the way: sending and receiving
+//! are stores and loads, and a system call only to wake somebody who sleeps. In: SDUs of the application. Out:
+//! descriptors that the host interface takes, and the SDUs that it delivered.
 //!
 //! Two endpoints on one machine can share a ring pair of their own and leave the host interface out: [`direct`].
 //!
@@ -73,8 +73,9 @@ pub use view::{Changed, Guarantee};
 #[cfg(not(loom))]
 pub use window::Window;
 
-/// A channel: a circuit opened on an endpoint. The service gives the number: the channel's place in the low 16 bits, above it the
-/// place's generation. No number is used twice, so a descriptor for a channel that is closed belongs to no other.
+/// A channel: a circuit opened on an endpoint. The service gives the number: the channel's place in the low 16 bits,
+/// above it the place's generation. No number is used twice, so a descriptor for a channel that is closed belongs to no
+/// other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 pub struct ChannelId(pub u32);
 

@@ -1,8 +1,8 @@
 //! What library and service agree on before anything else: a version of the messages, and features.
 //!
-//! Each side speaks a range of versions; the newest that both speak is used. A feature is a name: the library says which it
-//! knows, the service answers with those of them that it has. So a newer library works with an older service as far as
-//! what it needs is there, and is told what is missing where it is not.
+//! Each side speaks a range of versions; the newest that both speak is used. A feature is a name: the library says
+//! which it knows, the service answers with those of them that it has. So a newer library works with an older service
+//! as far as what it needs is there, and is told what is missing where it is not.
 
 /// Newest version of the messages that this crate speaks.
 pub const VERSION: u32 = 2;
@@ -12,8 +12,8 @@ pub const OLDEST: u32 = 2;
 pub const DIRECT: &str = "direct";
 /// Own memory to send from and receive into, made by the service: [`crate::app_memory`].
 pub const OWN_MEMORY: &str = "memory";
-/// The endpoint's segment may be mapped again, by a program that inherits it through `exec`: it is not sealed. For the service's
-/// own user only, who can do worse; not asked for by [`all_features`].
+/// The endpoint's segment may be mapped again, by a program that inherits it through `exec`: it is not sealed. For the
+/// service's own user only, who can do worse; not asked for by [`all_features`].
 pub const REMAP: &str = "remap";
 /// Channels of AAL3/4.
 pub const AAL34: &str = "aal34";

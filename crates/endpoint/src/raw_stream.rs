@@ -1,10 +1,11 @@
 //! A stream socket to somebody who is not trusted, over which octets come and no file descriptors.
 //!
-//! Whoever receives a descriptor (`SCM_RIGHTS`) in no buffer for it, or closes a socket in whose queue one lies, closes that descriptor,
-//! and to close one can take as long as its maker likes (`SO_LINGER`, FUSE). So octets are looked at before they are taken, which says
-//! whether a descriptor lies among them and closes none. If one does, the connection is over: nothing more is taken from it or goes in,
-//! and the socket is closed by a thread that does nothing else. An octet that comes out of band (`MSG_OOB`) lies among the others: else a
-//! look passes it over, and to take what is behind it frees it.
+//! Whoever receives a descriptor (`SCM_RIGHTS`) in no buffer for it, or closes a socket in whose queue one lies, closes
+//! that descriptor, and to close one can take as long as its maker likes (`SO_LINGER`, FUSE). So octets are looked at
+//! before they are taken, which says whether a descriptor lies among them and closes none. If one does, the connection
+//! is over: nothing more is taken from it or goes in, and the socket is closed by a thread that does nothing else. An
+//! octet that comes out of band (`MSG_OOB`) lies among the others: else a look passes it over, and to take what is
+//! behind it frees it.
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{Errno, retry_on_intr};

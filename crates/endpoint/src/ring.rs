@@ -60,8 +60,8 @@ impl RingPlace {
         Head::from_words(std::array::from_fn(|i| head[i].load(Ordering::Relaxed)))
     }
 
-    /// Asks for the lines of descriptors that the other side has just written: they come side by side, and not each when it
-    /// is read.
+    /// Asks for the lines of descriptors that the other side has just written: they come side by side, and not each
+    /// when it is read.
     #[inline]
     fn fetch(&self, from: u32, n: u32, bodies: bool) {
         for index in (0..n).step_by(HEADS_OF_A_LINE as usize).chain([n.saturating_sub(1)]) {
@@ -173,8 +173,8 @@ impl Producer {
         pushed
     }
 
-    /// Pushes a descriptor that the consumer sees after [`Producer::publish`]; false if the ring is full. A consumer that
-    /// looks all the time takes the index's line away with each look, so a run of descriptors is published once.
+    /// Pushes a descriptor that the consumer sees after [`Producer::publish`]; false if the ring is full. A consumer
+    /// that looks all the time takes the index's line away with each look, so a run of descriptors is published once.
     #[inline]
     pub fn push_unseen(&mut self, descriptor: Descriptor) -> bool {
         let at = self.tail;
@@ -239,8 +239,8 @@ impl Producer {
         self.tail
     }
 
-    /// The channel and the buffer that the consumer gave back with the slot at `position`, which it has passed: those of
-    /// the descriptor pushed there, or of another one that the consumer was done with first.
+    /// The channel and the buffer that the consumer gave back with the slot at `position`, which it has passed: those
+    /// of the descriptor pushed there, or of another one that the consumer was done with first.
     pub fn given_back(&self, position: u32) -> (u32, u32) {
         let Head { channel, buffer, .. } = self.place.read_head(position);
         (channel, buffer)
@@ -321,8 +321,8 @@ impl Consumer {
         descriptor
     }
 
-    /// Completes the copy of a descriptor whose head was copied. A body that it does not have stays what it was: to move a whole
-    /// one takes longer than to read a head.
+    /// Completes the copy of a descriptor whose head was copied. A body that it does not have stays what it was: to
+    /// move a whole one takes longer than to read a head.
     #[inline]
     pub fn read_into(&mut self, ahead: u32, head: Head, descriptor: &mut Descriptor) {
         self.place.read(self.head.wrapping_add(ahead), head, descriptor);
@@ -346,8 +346,8 @@ impl Consumer {
         self.head
     }
 
-    /// Gives one slot back, and with it the buffer of the descriptor that was read at `position`; the producer sees it after
-    /// [`Consumer::publish`]. Where an older one is still in use, the slot says which descriptor this was
+    /// Gives one slot back, and with it the buffer of the descriptor that was read at `position`; the producer sees it
+    /// after [`Consumer::publish`]. Where an older one is still in use, the slot says which descriptor this was
     /// ([`Producer::given_back`]).
     #[inline]
     pub fn give_back(&mut self, position: u32, channel: u32, buffer: u32) {

@@ -203,8 +203,8 @@ impl Segment {
         unsafe { std::slice::from_raw_parts(self.base.add(at).as_ptr().cast::<AtomicU8>(), octets) }
     }
 
-    /// Maps up to `octets` octets of pages from `at` on, a multiple of a page, into this process, so that whoever uses them meets
-    /// no page fault. Gives how many; 0 beyond the end.
+    /// Maps up to `octets` octets of pages from `at` on, a multiple of a page, into this process, so that whoever uses
+    /// them meets no page fault. Gives how many; 0 beyond the end.
     pub fn map_pages(&self, at: usize, octets: usize) -> usize {
         let octets = octets.min(self.geometry.octets().saturating_sub(at));
         if octets > 0 {

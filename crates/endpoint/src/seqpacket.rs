@@ -61,8 +61,8 @@ impl Packets {
         Ok(Packets(fd))
     }
 
-    /// Who serves at the other end, if this user does not trust it: neither root, nor this user, nor the one whose number
-    /// [`TRUST_VARIABLE`] gives. A service's answers are believed, and its memory is written.
+    /// Who serves at the other end, if this user does not trust it: neither root, nor this user, nor the one whose
+    /// number [`TRUST_VARIABLE`] gives. A service's answers are believed, and its memory is written.
     ///
     /// # Errors
     /// The system does not say.
@@ -118,7 +118,8 @@ impl Packets {
         }
     }
 
-    /// Receives a message and its file descriptors; `None` if the socket does not block and none waits. A signal does not end it.
+    /// Receives a message and its file descriptors; `None` if the socket does not block and none waits. A signal does
+    /// not end it.
     ///
     /// # Errors
     /// The other side is gone, or sent something else.

@@ -1,7 +1,7 @@
-//! Memory that two processes map: a memfd of ordinary pages, of a size that is sealed. Its maker maps it before anybody else has
-//! its descriptor; once the other side has mapped it too, it is sealed against further writable mappings ([`seal`]), and so
-//! against holes: nobody can take pages out of it, or make who uses it wait for one. For whoever maps it, the other side may
-//! write it at any time.
+//! Memory that two processes map: a memfd of ordinary pages, of a size that is sealed. Its maker maps it before anybody
+//! else has its descriptor; once the other side has mapped it too, it is sealed against further writable mappings
+//! ([`seal`]), and so against holes: nobody can take pages out of it, or make who uses it wait for one. For whoever
+//! maps it, the other side may write it at any time.
 
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::io::Errno;
@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 /// What `statfs` says of memory files of ordinary pages.
 const TMPFS_MAGIC: u64 = 0x0102_1994;
 
-/// Seals memory that both sides have mapped: from now on nobody gets a writable mapping of it, writes it as a file, takes pages
-/// out of it, or seals it otherwise. May wait for whoever else holds the file.
+/// Seals memory that both sides have mapped: from now on nobody gets a writable mapping of it, writes it as a file,
+/// takes pages out of it, or seals it otherwise. May wait for whoever else holds the file.
 ///
 /// # Errors
 /// No memory file, or one that is sealed against being sealed.
@@ -36,8 +36,8 @@ pub fn make_pages(fd: impl AsFd) -> Result<(), Errno> {
     rustix::fs::fallocate(fd, rustix::fs::FallocateFlags::empty(), 0, octets)
 }
 
-/// Has the system map the pages of a piece of shared memory into this process, so that whoever uses it meets no page fault. A
-/// hint: what the system refuses is mapped by the first access.
+/// Has the system map the pages of a piece of shared memory into this process, so that whoever uses it meets no page
+/// fault. A hint: what the system refuses is mapped by the first access.
 pub(crate) fn map_pages(piece: &[AtomicU8]) {
     let begin = piece.as_ptr().cast_mut().cast();
     // SAFETY: the piece is mapped memory as long as the slice lives, and MADV_POPULATE_WRITE changes no octet of it.
@@ -130,21 +130,21 @@ impl SharedMemory {
     pub fn word32(&self, at: usize) -> &AtomicU32 {
         let word = self.octets(at, 4);
         assert!(at.is_multiple_of(4), "a word begins at a multiple of 4, not at {at}");
-        // SAFETY: inside the mapping, which lives as long as `self`, and aligned, since the base is a page; those who use
-        // words use them in this size only.
+        // SAFETY: inside the mapping, which lives as long as `self`, and aligned, since the base is a page; those who
+        // use words use them in this size only.
         unsafe { &*word.as_ptr().cast::<AtomicU32>() }
     }
 
     /// Copies octets into it. Panics if they do not fit inside.
     pub fn copy_in(&self, at: usize, from: &[u8]) {
         let to = self.octets(at, from.len());
-        // SAFETY: `to` is inside the mapping and as long as `from`, which is this process's own memory and no part of it;
-        // the other side's racing writes leave some mixture of octets, all of which are valid.
+        // SAFETY: `to` is inside the mapping and as long as `from`, which is this process's own memory and no part of
+        // it; the other side's racing writes leave some mixture of octets, all of which are valid.
         unsafe { to.as_ptr().cast::<u8>().cast_mut().copy_from_nonoverlapping(from.as_ptr(), from.len()) }
     }
 
-    /// Maps up to `octets` octets of pages from `at` on, a multiple of a page, into this process: with no page fault later. Gives how
-    /// many; 0 beyond the end.
+    /// Maps up to `octets` octets of pages from `at` on, a multiple of a page, into this process: with no page fault
+    /// later. Gives how many; 0 beyond the end.
     pub fn map_pages(&self, at: usize, octets: usize) -> usize {
         let octets = octets.min(self.octets.saturating_sub(at));
         if octets > 0 {
@@ -185,14 +185,14 @@ impl ReadOnly {
         self.0.octets(at, octets)
     }
 
-    /// The whole words of a part of it, to be loaded from and never stored to. Panics if it is not inside or `at` is no multiple
-    /// of 8.
+    /// The whole words of a part of it, to be loaded from and never stored to. Panics if it is not inside or `at` is no
+    /// multiple of 8.
     #[inline]
     pub fn words(&self, at: usize, octets: usize) -> &[AtomicU64] {
         let part = self.0.octets(at, octets);
         assert!(at.is_multiple_of(8), "words begin at multiples of 8, not at {at}");
-        // SAFETY: inside the part just checked, which lives as long as `self`, and aligned, since the base is a page. They are
-        // only loaded from: the pages cannot be written here.
+        // SAFETY: inside the part just checked, which lives as long as `self`, and aligned, since the base is a page.
+        // They are only loaded from: the pages cannot be written here.
         unsafe { std::slice::from_raw_parts(part.as_ptr().cast::<AtomicU64>(), octets / 8) }
     }
 }

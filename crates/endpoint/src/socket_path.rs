@@ -1,7 +1,7 @@
 //! The file of a listening socket: where it is to be, and where it is while somebody else's is there.
 //!
-//! Only a socket to which nobody listens is replaced, by whoever listens there next. What else is at the path is somebody's: it is
-//! refused, and stays.
+//! Only a socket to which nobody listens is replaced, by whoever listens there next. What else is at the path is
+//! somebody's: it is refused, and stays.
 
 use rustix::fs::{FileType, RenameFlags, lstat, rename, renameat_with, unlink};
 use rustix::io::Errno;
@@ -141,7 +141,8 @@ fn unless_gone(e: Errno) -> Result<(), Errno> {
     if e == Errno::NOENT { Ok(()) } else { Err(e) }
 }
 
-/// The socket at a path. A number alone says too little: the next file that is made may have that of one that was removed.
+/// The socket at a path. A number alone says too little: the next file that is made may have that of one that was
+/// removed.
 fn socket_at(path: &Path) -> Option<(u64, u64)> {
     let file = lstat(path).ok().filter(|file| FileType::from_raw_mode(file.st_mode) == FileType::Socket)?;
     Some((file.st_dev, file.st_ino))

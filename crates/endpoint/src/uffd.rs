@@ -1,5 +1,5 @@
-//! Write protection of this process's own memory by userfaultfd: whoever writes there waits until somebody lets it go on. User-mode
-//! faults only, which need no privilege (Linux 5.11; shared memory: 5.19).
+//! Write protection of this process's own memory by userfaultfd: whoever writes there waits until somebody lets it go
+//! on. User-mode faults only, which need no privilege (Linux 5.11; shared memory: 5.19).
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;

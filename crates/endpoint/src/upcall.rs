@@ -1,4 +1,4 @@
-//! Receiving by callback: U-Net's upcall (checklist C-9).
+//! Receiving by callback: U-Net's upcall (Kazantzidis, 1997).
 
 use crate::ChannelId;
 use crate::client::{Endpoint, Error};
@@ -6,8 +6,8 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 impl Endpoint {
-    /// Hands each SDU that arrives to `f`, with its channel, until `f` says [`ControlFlow::Break`] or nothing has come for
-    /// `patience`. Gives how many there were. The buffer is the host's again when `f` returns.
+    /// Hands each SDU that arrives to `f`, with its channel, until `f` says [`ControlFlow::Break`] or nothing has come
+    /// for `patience`. Gives how many there were. The buffer is the host's again when `f` returns.
     ///
     /// # Errors
     /// The service has gone.

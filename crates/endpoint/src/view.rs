@@ -1,4 +1,5 @@
-//! Octets of an SDU that has come, as far as they are this side's own: a copy, or memory that its sender may still write.
+//! Octets of an SDU that has come, as far as they are this side's own: a copy, or memory that its sender may still
+//! write.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering, fence};
 

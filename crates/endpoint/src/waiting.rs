@@ -3,8 +3,8 @@
 //!
 //! It spins only while the other side is known to run on another processor, gives its own processor away
 //! [`YIELDS`] times, and then sleeps. A thread that spins where the thread that it waits for wants to run holds it
-//! up for a whole time slice. An application that has slept for a short time goes on yielding at its next waits ([`Patience`]).
-//! Pure arithmetic: the callers look, yield and sleep.
+//! up for a whole time slice. An application that has slept for a short time goes on yielding at its next waits
+//! ([`Patience`]). Pure arithmetic: the callers look, yield and sleep.
 
 use crate::control::Events;
 use std::time::Duration;
@@ -18,8 +18,8 @@ pub const POLLING_LOOKS: u32 = 8;
 /// A thread that sleeps is woken as a futex for so long; after that by a descriptor, beside which it hears of the end.
 pub const DOZE: Duration = Duration::from_millis(10);
 
-/// A thread that is patient goes on giving its processor away for so long. To wake one that sleeps takes tens of microseconds, more
-/// where its processor sleeps too, and each round trip has several.
+/// A thread that is patient goes on giving its processor away for so long. To wake one that sleeps takes tens of
+/// microseconds, more where its processor sleeps too, and each round trip has several.
 pub const PATIENCE: Duration = Duration::from_micros(200);
 /// A yield that took longer gave the processor to somebody who needs it for longer: the thread sleeps.
 pub const LONG_YIELD: Duration = Duration::from_micros(50);
@@ -84,9 +84,9 @@ impl Waiting {
     }
 }
 
-/// Whether a thread goes on giving its processor away before it sleeps, learnt from its waits. Two that answer each other would
-/// else both sleep, each for as long as it takes to wake the other. For waits after something was sent: who only receives has
-/// more to take after a sleep, and takes it together.
+/// Whether a thread goes on giving its processor away before it sleeps, learnt from its waits. Two that answer each
+/// other would else both sleep, each for as long as it takes to wake the other. For waits after something was sent: who
+/// only receives has more to take after a sleep, and takes it together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Patience {
     patient: bool,
@@ -123,7 +123,8 @@ pub fn processor() -> u32 {
     rustix::thread::sched_getcpu() as u32 + 1
 }
 
-/// Whether a thread that has published `theirs` ([`processor`]; 0: unknown, or asleep) runs on another processor than this one.
+/// Whether a thread that has published `theirs` ([`processor`]; 0: unknown, or asleep) runs on another processor than
+/// this one.
 pub fn is_elsewhere(theirs: u32) -> bool {
     theirs != 0 && theirs != processor()
 }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 use switch::oam::{EndPoint, Event, Timers};
 use wire::{CircuitId, Time, Vpi};
 
-/// OAM cells that make an end point in one round at all ports, timers of end points that it lets fire, end points that it lets send,
-/// and circuits of a path with an alarm that it tells. Each may touch memory that was not used for long.
+/// OAM cells that make an end point in one round at all ports, timers of end points that it lets fire, end points that
+/// it lets send, and circuits of a path with an alarm that it tells. Each may touch memory that was not used for long.
 pub(crate) const ROUND_OAM: usize = 128;
 /// What a cell that makes an end point is worth in OAM cells that make none.
 pub(crate) const NEW_POINT: usize = 8;

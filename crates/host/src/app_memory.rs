@@ -1,6 +1,6 @@
-//! The application's own memory as the host reaches it: registered regions, which the service has made and both sides have
-//! mapped. Memory of any other kind an application's library copies: a system call of the engine's thread on another process's
-//! memory would take as long as that process likes (userfaultfd, FUSE).
+//! The application's own memory as the host reaches it: registered regions, which the service has made and both sides
+//! have mapped. Memory of any other kind an application's library copies: a system call of the engine's thread on
+//! another process's memory would take as long as that process likes (userfaultfd, FUSE).
 
 use endpoint::shared::SharedMemory;
 use std::sync::Arc;

@@ -74,7 +74,8 @@ pub(crate) struct User {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Leaver {
     pub(crate) endpoint: EndpointId,
-    /// Of its channel that was closed in the middle of a PDU. None: its application has gone, and all its channels leave.
+    /// Of its channel that was closed in the middle of a PDU. None: its application has gone, and all its channels
+    /// leave.
     pub(crate) place: Option<u32>,
 }
 
@@ -209,7 +210,8 @@ impl Circuit {
         }
     }
 
-    /// Ends the receiver, gives up its PDU and the parcels of best effort that wait for it, counted, and gives its buffer back.
+    /// Ends the receiver, gives up its PDU and the parcels of best effort that wait for it, counted, and gives its
+    /// buffer back.
     pub(crate) fn close_receiver(&mut self, mut endpoint: Option<&mut HostEndpoint>) {
         self.receiver = None;
         let arriving = u64::from(!self.reassembler.needs_buffer()) + self.arriving_aal34();
@@ -291,7 +293,8 @@ impl Circuit {
             let step = if endpoint.has_room() {
                 self.reassembler.push(&cells[..1], &mut payload, now)
             } else {
-                // The more an application is behind, the more of its processor it would cost to check what it cannot be given.
+                // The more an application is behind, the more of its processor it would cost to check what it cannot be
+                // given.
                 self.reassembler.skip_for(DropReason::RingFull, &cells[..1], now)
             };
             match step.event {

@@ -1,5 +1,5 @@
-//! The circuits of a host, by VPI and VCI, and what can be asked of them without walking through all: which PDU is given up
-//! next, and whether a path ends here.
+//! The circuits of a host, by VPI and VCI, and what can be asked of them without walking through all: which PDU is
+//! given up next, and whether a path ends here.
 
 use crate::alarms::Oam;
 use crate::circuit::Circuit;
@@ -115,8 +115,8 @@ impl Circuits {
         self.overdue.peek().map(|Reverse((time, _))| *time)
     }
 
-    /// The next circuit whose PDU is overdue, which [`Circuit::handle_timeout`] gives up, and [`Circuits::note_timeout`] keeps if
-    /// there is another.
+    /// The next circuit whose PDU is overdue, which [`Circuit::handle_timeout`] gives up, and
+    /// [`Circuits::note_timeout`] keeps if there is another.
     pub(crate) fn pop_overdue(&mut self, now: Time) -> Option<u32> {
         self.settle();
         let Reverse((time, key)) = self.overdue.peek().copied()?;
@@ -130,7 +130,8 @@ impl Circuits {
         Some(key)
     }
 
-    /// Lets the first entry be right: those before it are of PDUs that have ended or gone on, or of circuits that are gone.
+    /// Lets the first entry be right: those before it are of PDUs that have ended or gone on, or of circuits that are
+    /// gone.
     pub(crate) fn settle(&mut self) {
         while let Some(Reverse((time, key))) = self.overdue.peek().copied() {
             self.visits += 1;

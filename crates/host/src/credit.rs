@@ -1,5 +1,5 @@
-//! Circuits with credits at a host interface: it sends what the next hop has granted, and keeps what its application has
-//! no room for yet, within the window that it grants itself.
+//! Circuits with credits at a host interface: it sends what the next hop has granted, and keeps what its application
+//! has no room for yet, within the window that it grants itself.
 //!
 //! A circuit's share is [`crate::circuit`]'s; here are what comes in on it, the credit cells and their timers.
 
@@ -128,7 +128,8 @@ impl HostInterface {
         }
     }
 
-    /// Sends limits and checks, as far as links have room: checks behind the cells that they speak of. True if any left.
+    /// Sends limits and checks, as far as links have room: checks behind the cells that they speak of. True if any
+    /// left.
     pub(crate) fn send_credit_cells(&mut self, io: &mut NodeIo<'_>, now: Time) -> bool {
         let mut any = false;
         for _ in 0..self.credits.notices.len() {

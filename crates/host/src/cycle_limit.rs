@@ -1,15 +1,16 @@
 //! A limit on the processor time that a thread spends on what comes to nothing.
 //!
 //! A host takes SDUs from a ring and carries them to a receiver whose ring is full. Where each SDU rings doorbells
-//! (`interrupt`) and the thread shares a processor with the receiver and goes first, it can keep all of it: the receiver never
-//! gets to take what would make room (receive livelock). So while much of what is carried is turned away, the thread keeps to
-//! its cycle limit (Mogul and Ramakrishnan, *Eliminating receive livelock in an interrupt-driven kernel*, 1997, section 7): it
-//! sleeps once it has used its share of a window. Whoever has something else for it wakes it as from any sleep.
+//! (`interrupt`) and the thread shares a processor with the receiver and goes first, it can keep all of it: the
+//! receiver never gets to take what would make room (receive livelock). So while much of what is carried is turned
+//! away, the thread keeps to its cycle limit (Mogul and Ramakrishnan, *Eliminating receive livelock in an
+//! interrupt-driven kernel*, 1997, section 7): it sleeps once it has used its share of a window. Whoever has something
+//! else for it wakes it as from any sleep.
 //!
-//! Nobody pays for others: the limit holds only while the thread has nothing else to do. In the same window no SDU has come to an
-//! application whose ring was not full lately, and nothing has passed a link that leaves the thread. It also
-//! holds only while so much is turned away that the rest of its time is enough for what is not: with a limit of one half while
-//! that is one half or more. So who is flooded gets no less for it.
+//! Nobody pays for others: the limit holds only while the thread has nothing else to do. In the same window no SDU has
+//! come to an application whose ring was not full lately, and nothing has passed a link that leaves the thread. It also
+//! holds only while so much is turned away that the rest of its time is enough for what is not: with a limit of one
+//! half while that is one half or more. So who is flooded gets no less for it.
 
 use std::time::Duration;
 use wire::Time;
@@ -88,12 +89,13 @@ impl CycleLimit {
         self.limit < 1.0 && now.since(self.since) >= WINDOW
     }
 
-    /// For how long the thread would have to sleep now, so as to have used no more than its limit since the last time. `busy`:
-    /// its processor time ever.
+    /// For how long the thread would have to sleep now, so as to have used no more than its limit since the last time.
+    /// `busy`: its processor time ever.
     pub(crate) fn owes(&mut self, now: Time, busy: Duration) -> Option<Duration> {
         let (all, used) = (now.since(self.since), busy.saturating_sub(self.busy));
         self.begin(now, busy);
-        // However late it looks, and coarse the clock of its time is: no longer than after one window of nothing but work.
+        // However late it looks, and coarse the clock of its time is: no longer than after one window of nothing but
+        // work.
         let owed = used.div_f64(self.limit).saturating_sub(all).min(WINDOW.div_f64(self.limit) - WINDOW);
         (!owed.is_zero()).then_some(owed)
     }

@@ -1,9 +1,9 @@
 //! Bringing the two sides of a direct circuit together.
 //!
-//! Each side offers its memory for its end of a circuit. When both ends of a best-effort circuit between two hosts of this
-//! network have been offered, each side is given the other's memory and one end of each bell. After that the service holds
-//! nothing but a claim on the two ends, so that nobody else opens them, and the connections: what ends one of them ends the
-//! circuit. Neither side is trusted: memory is passed on only if it is sealed and all there.
+//! Each side offers its memory for its end of a circuit. When both ends of a best-effort circuit between two hosts of
+//! this network have been offered, each side is given the other's memory and one end of each bell. After that the
+//! service holds nothing but a claim on the two ends, so that nobody else opens them, and the connections: what ends
+//! one of them ends the circuit. Neither side is trusted: memory is passed on only if it is sealed and all there.
 
 use crate::channels::EndpointId;
 use crate::engine::{Core, EngineHandle};
@@ -79,8 +79,8 @@ pub(crate) struct Broker {
 }
 
 impl Broker {
-    /// Takes an offer of the side at the other end of `packets`. If its other side waits, both are answered now; else this
-    /// one is answered when the other comes. The claim is to be released when the connection ends.
+    /// Takes an offer of the side at the other end of `packets`. If its other side waits, both are answered now; else
+    /// this one is answered when the other comes. The claim is to be released when the connection ends.
     pub(crate) fn offer(
         &mut self,
         offer: Offer,

@@ -1,9 +1,9 @@
 //! Doorbells: how an application wakes the engine's thread, and why it can do no more than that.
 //!
-//! A doorbell is an eventfd of the service's that a client has a copy of. The engine hears it and never reads, writes or
-//! empties it. The client's copy shares the eventfd's waiters, so that a client can make it slow to take a waiter off
-//! (158 000 epoll registrations: 0.1 s). So each is in an epoll of its own, which is in the engine's: the engine takes off that
-//! one, which the client cannot reach, and the reaper ends the rest.
+//! A doorbell is an eventfd of the service's that a client has a copy of. The engine hears it and never reads, writes
+//! or empties it. The client's copy shares the eventfd's waiters, so that a client can make it slow to take a waiter
+//! off (158 000 epoll registrations: 0.1 s). So each is in an epoll of its own, which is in the engine's: the engine
+//! takes off that one, which the client cannot reach, and the reaper ends the rest.
 //!
 //! A client that rings for nothing is heard [`MOST_IDLE`] times in [`WINDOW`], and then no more until that is over.
 
@@ -30,8 +30,8 @@ pub struct Doorbell {
 }
 
 impl Doorbell {
-    /// A new one, and the application's copy. For a thread other than the engine's: the system may take time to put an epoll
-    /// into another.
+    /// A new one, and the application's copy. For a thread other than the engine's: the system may take time to put an
+    /// epoll into another.
     pub(crate) fn new(bells: &OwnedFd, shard: usize, number: u64) -> std::io::Result<(Self, OwnedFd)> {
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         let inner = epoll::create(epoll::CreateFlags::CLOEXEC)?;

@@ -1,7 +1,7 @@
 //! The endpoints of a host, and which of them have to be looked at in this round.
 //!
-//! An endpoint stands in one of three places: among those that are looked at in each round, in a POLL list until its time,
-//! or nowhere until its doorbell rings. So a round costs what the busy endpoints cost, however many there are.
+//! An endpoint stands in one of three places: among those that are looked at in each round, in a POLL list until its
+//! time, or nowhere until its doorbell rings. So a round costs what the busy endpoints cost, however many there are.
 
 mod borrowers;
 mod pressure;
@@ -18,8 +18,8 @@ pub(crate) use pressure::Pressure;
 use std::collections::{HashSet, VecDeque};
 use wire::Time;
 
-/// Places of the list of clocked endpoints that a round looks at because a doorbell rang, at most: whoever rings, and however
-/// often, a round takes no longer than these looks.
+/// Places of the list of clocked endpoints that a round looks at because a doorbell rang, at most: whoever rings, and
+/// however often, a round takes no longer than these looks.
 const SCAN: usize = 4;
 
 /// The endpoints.
@@ -161,8 +161,8 @@ impl Endpoints {
             return held_back || (asked && endpoint.has_more());
         }
         let reason = held_back || endpoint.is_waiting();
-        // As `activate` does, but one that is armed waits for no time, and whoever rings has taken the request for it away: to write
-        // that once more would take the line from the sender.
+        // As `activate` does, but one that is armed waits for no time, and whoever rings has taken the request for it
+        // away: to write that once more would take the line from the sender.
         endpoint.poll_state = PollState::Next;
         endpoint.strategy.machine.handle_wake();
         self.active.push(id);
@@ -172,8 +172,9 @@ impl Endpoints {
         reason
     }
 
-    /// An interrupt on one channel prompts a look at others (Smith 2002, section 3.1): at endpoints that wait for a tick and
-    /// have something to send. They send what is left of their last tick's quota, so that a clock bounds them as before.
+    /// An interrupt on one channel prompts a look at others (Smith 2002, section 3.1): at endpoints that wait for a
+    /// tick and have something to send. They send what is left of their last tick's quota, so that a clock bounds them
+    /// as before.
     fn scan(&mut self) {
         let mut found = [None; SCAN];
         let most = SCAN - self.scanned;
@@ -267,8 +268,8 @@ impl Endpoints {
         self.find(id).map(|endpoint| (id, endpoint))
     }
 
-    /// At the end of a round: tells applications, and decides what comes next for those that were looked at. True if one of them
-    /// had used its quota and has a new one: another round has something to do.
+    /// At the end of a round: tells applications, and decides what comes next for those that were looked at. True if
+    /// one of them had used its quota and has a new one: another round has something to do.
     pub(crate) fn finish(&mut self, now: Time) -> bool {
         while let Some(id) = self.news.pop() {
             if let Some(endpoint) = self.find(id) {
@@ -366,8 +367,8 @@ impl Endpoints {
         std::mem::take(&mut self.outcome)
     }
 
-    /// Before a sleep in which SDUs wait for a line, a pacer or credits: asks their applications to ring once they send something
-    /// else. False if none is asked.
+    /// Before a sleep in which SDUs wait for a line, a pacer or credits: asks their applications to ring once they send
+    /// something else. False if none is asked.
     pub(crate) fn ask_senders(&mut self) -> bool {
         let mut asked = false;
         for at in 0..self.active.len() {

@@ -1,11 +1,12 @@
 //! The thread that runs a network on this machine's clock.
 //!
-//! It runs rounds while there is work or an endpoint's strategy wants it awake, then sleeps until a doorbell, a socket, a
-//! command or the next timeout. Where it is to stay awake without work it gives its processor away between two looks
-//! ([`endpoint::waiting`]). It wakes applications as futexes in their segments, and hears them by `doorbell.rs`: it calls the
-//! system on nothing that one of them holds. Doorbells are heard through an epoll, and with them sockets that stay the same: a sleep costs the same for one as for thousands. Commands are closures that it runs between two rounds, one a round;
-//! what takes longer is a job, which has a slice of each round. Whoever gives one waits for its result, and no lock is held on
-//! the way of data.
+//! It runs rounds while there is work or an endpoint's strategy wants it awake, then sleeps until a doorbell, a socket,
+//! a command or the next timeout. Where it is to stay awake without work it gives its processor away between two looks
+//! ([`endpoint::waiting`]). It wakes applications as futexes in their segments, and hears them by `doorbell.rs`: it
+//! calls the system on nothing that one of them holds. Doorbells are heard through an epoll, and with them sockets that
+//! stay the same: a sleep costs the same for one as for thousands. Commands are closures that it runs between two
+//! rounds, one a round; what takes longer is a job, which has a slice of each round. Whoever gives one waits for its
+//! result, and no lock is held on the way of data.
 
 mod handoff;
 mod pressure;
@@ -125,8 +126,9 @@ impl Core {
         }
     }
 
-    /// Most of a processor that each thread uses while it carries nothing but SDUs of which so many are turned away by applications
-    /// whose rings are full that the rest needs no more: a share from 0.1 to 1, which is no limit. It is 0.5 until it is set.
+    /// Most of a processor that each thread uses while it carries nothing but SDUs of which so many are turned away by
+    /// applications whose rings are full that the rest needs no more: a share from 0.1 to 1, which is no limit. It is
+    /// 0.5 until it is set.
     pub fn limit_cycles(&mut self, share: f64) {
         self.loops.iter_mut().flatten().for_each(|shard_loop| shard_loop.cycle_limit.set_limit(share));
     }
@@ -207,8 +209,8 @@ impl Core {
         }
     }
 
-    /// Ends an endpoint and forgets its doorbell: at once, or, where its application has gone, once what waits in its send
-    /// ring has left ([`HostInterface::depart`]). True if it is still there.
+    /// Ends an endpoint and forgets its doorbell: at once, or, where its application has gone, once what waits in its
+    /// send ring has left ([`HostInterface::depart`]). True if it is still there.
     pub fn remove_endpoint(&mut self, host: NodeId, endpoint: EndpointId, at_once: bool) -> bool {
         if let Some(shard_loop) = self.loop_of(host) {
             shard_loop.keep_doorbells(|h, e| (h, e) != (host, endpoint));
@@ -228,7 +230,8 @@ impl Core {
         Some(node.close(id, channel))
     }
 
-    /// Whatever has ended a lender, its endpoint, channel or circuit: a host where it is borrowed may rest, and is told.
+    /// Whatever has ended a lender, its endpoint, channel or circuit: a host where it is borrowed may rest, and is
+    /// told.
     fn forget_ended_loans(&mut self) {
         let ended = Lent::ended();
         if std::mem::replace(&mut self.ended_lenders, ended) == ended {
@@ -326,7 +329,8 @@ fn listen(wake: &Eventfd) -> std::io::Result<Arc<OwnedFd>> {
     Ok(Arc::new(bells))
 }
 
-/// Starts an engine over an empty or prepared network: a thread for each of its shards, of which the first carries out commands.
+/// Starts an engine over an empty or prepared network: a thread for each of its shards, of which the first carries out
+/// commands.
 ///
 /// # Errors
 /// No thread or no eventfd to be had.
@@ -465,8 +469,8 @@ impl EngineHandle {
         result.recv().map_err(|_| Stopped)
     }
 
-    /// Runs `slice` on the engine's thread once in each round until it gives a result. What it holds at its end is dropped by
-    /// that thread: whatever takes time to drop belongs into the result.
+    /// Runs `slice` on the engine's thread once in each round until it gives a result. What it holds at its end is
+    /// dropped by that thread: whatever takes time to drop belongs into the result.
     ///
     /// # Errors
     /// The engine has stopped.

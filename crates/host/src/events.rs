@@ -1,9 +1,9 @@
 //! Event strategies: how host and application learn that something has arrived.
 //!
 //! What to do when is decided by [`machine`], one for each endpoint, and [`poll_list`] keeps their times. Here is what
-//! they do it with: both sides keep a word in the segment that says "I sleep", and whoever reads it there wakes the other.
-//! The host wakes a client as a futex on that word, or lets its user proxy ring its bell: it touches nothing that a client holds.
-//! A new strategy is a variant of [`endpoint::Events`] and its cases in [`machine`].
+//! they do it with: both sides keep a word in the segment that says "I sleep", and whoever reads it there wakes the
+//! other. The host wakes a client as a futex on that word, or lets its user proxy ring its bell: it touches nothing
+//! that a client holds. A new strategy is a variant of [`endpoint::Events`] and its cases in [`machine`].
 
 pub mod machine;
 pub mod poll_list;

@@ -305,8 +305,8 @@ impl HostEndpoint {
         }
     }
 
-    /// Moves up to `most` descriptors from the ring into the queues of their channels; counts those without a channel, and those
-    /// whose channel is closed, whatever is open at its place by now.
+    /// Moves up to `most` descriptors from the ring into the queues of their channels; counts those without a channel,
+    /// and those whose channel is closed, whatever is open at its place by now.
     pub(crate) fn take_up(&mut self, most: usize) {
         let mut refused = 0;
         for _ in 0..if self.departs { 0 } else { most } {
@@ -327,8 +327,8 @@ impl HostEndpoint {
         }
     }
 
-    /// Begins with a channel's oldest SDU, if none of it is leaving; counts and passes over those that are not in order,
-    /// `most` at most. True if one is leaving now.
+    /// Begins with a channel's oldest SDU, if none of it is leaving; counts and passes over those that are not in
+    /// order, `most` at most. True if one is leaving now.
     pub(crate) fn begin(&mut self, channel: u32, most: usize) -> bool {
         for _ in 0..most {
             if self.outbound.leaving(channel).is_some() {
@@ -382,9 +382,9 @@ impl HostEndpoint {
         Ok(source.map(|source| Leaving { channel, source, octets, meta, cells, aborted: false }))
     }
 
-    /// Segments whole SDUs of a channel that is AAL5 on this circuit into `out`, as many as fit, one after another, and `most_pdus`
-    /// at most. Stops before one that is to be looked at more closely ([`HostEndpoint::begin`]), and, where there are `parcels`, before
-    /// one that can leave in a parcel.
+    /// Segments whole SDUs of a channel that is AAL5 on this circuit into `out`, as many as fit, one after another, and
+    /// `most_pdus` at most. Stops before one that is to be looked at more closely ([`HostEndpoint::begin`]), and, where
+    /// there are `parcels`, before one that can leave in a parcel.
     pub(crate) fn segment_run(
         &mut self,
         channel: u32,
@@ -454,7 +454,8 @@ impl HostEndpoint {
         }
     }
 
-    /// A channel's oldest descriptor is done with: its slot and buffer are the client's again, once [`HostEndpoint::show`] says so.
+    /// A channel's oldest descriptor is done with: its slot and buffer are the client's again, once
+    /// [`HostEndpoint::show`] says so.
     pub(crate) fn done(&mut self, channel: u32) {
         if let Some(leaving) = self.outbound.done(channel, &mut self.send) {
             self.path.end(&leaving.source);

@@ -1,5 +1,5 @@
-//! What came in at a host's ports. Each cell or frame that a link has delivered is counted here once: as taken, by an endpoint or
-//! by the host itself (management, credit cells), or as dropped before that, for a reason.
+//! What came in at a host's ports. Each cell or frame that a link has delivered is counted here once: as taken, by an
+//! endpoint or by the host itself (management, credit cells), or as dropped before that, for a reason.
 //!
 //! From there on endpoints and circuits count PDUs.
 

@@ -270,8 +270,8 @@ impl HostInterface {
         self.endpoints.behind_circuits()
     }
 
-    /// At the other ends of these circuits applications are behind: who sends to them, and nobody else, makes way. True if
-    /// that has changed.
+    /// At the other ends of these circuits applications are behind: who sends to them, and nobody else, makes way. True
+    /// if that has changed.
     pub(crate) fn set_pressed(&mut self, circuits: HashSet<u32>) -> bool {
         let changed = self.endpoints.set_pressed(circuits);
         let any = !changed.is_empty();

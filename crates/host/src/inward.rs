@@ -17,8 +17,8 @@ impl HostInterface {
         self.intake.at(port)
     }
 
-    /// What does not add up at a port: the host has taken or dropped, once each, as many cells or frames as it took off the
-    /// link, whose line to the host has these counters.
+    /// What does not add up at a port: the host has taken or dropped, once each, as many cells or frames as it took off
+    /// the link, whose line to the host has these counters.
     pub fn intake_mismatch(&self, port: u16, carries: Carries, line: &LineCounters) -> Option<String> {
         let intake = self.intake(port);
         let counted = intake.cells.wrapping_add(intake.pdus).wrapping_add(intake.dropped_total());
@@ -65,7 +65,8 @@ impl HostInterface {
                 run = &run[1..];
                 continue;
             }
-            // Resource management and reserved payload types belong to no PDU, whatever adaptation layer the circuit has.
+            // Resource management and reserved payload types belong to no PDU, whatever adaptation layer the circuit
+            // has.
             let n = if is_user(first) { run.len() } else { 1 };
             let (user_cells, after) = run.split_at(n);
             run = after;
@@ -165,8 +166,8 @@ impl HostInterface {
         self.answer(port, Cell::new(cell.header(), answer.emit()))
     }
 
-    /// An OAM cell of a circuit that is here, at its port: loopback requests are answered, everything else goes to the flow's end
-    /// point and to who has the circuit's OAM flow open.
+    /// An OAM cell of a circuit that is here, at its port: loopback requests are answered, everything else goes to the
+    /// flow's end point and to who has the circuit's OAM flow open.
     fn receive_circuit_oam(
         &mut self,
         cell: &Cell,

@@ -1,8 +1,9 @@
 //! The memory of an endpoint that lends it: who may read SDUs where their sender has them, and for how long.
 //!
-//! A region is the segment of one endpoint, which has one channel in its life. Whoever borrows it can read all of it, so the
-//! first channel to which an SDU of it is lent is the only one ever: SDUs for any other receiver are copied. When the lender ends,
-//! the host forgets what is out on loan; a borrower that has the memory mapped keeps its own mapping.
+//! A region is the segment of one endpoint, which has one channel in its life. Whoever borrows it can read all of it,
+//! so the first channel to which an SDU of it is lent is the only one ever: SDUs for any other receiver are copied.
+//! When the lender ends, the host forgets what is out on loan; a borrower that has the memory mapped keeps its own
+//! mapping.
 
 use endpoint::Geometry;
 use rustix::fd::OwnedFd;
@@ -20,8 +21,8 @@ impl Borrower {
     }
 }
 
-/// Division by a number that stays the same, by a multiplication (Granlund and Montgomery, 1994, section 4): a division in
-/// each SDU's way takes longer than the rest of saying which buffer it is in.
+/// Division by a number that stays the same, by a multiplication (Granlund and Montgomery, 1994, section 4): a division
+/// in each SDU's way takes longer than the rest of saying which buffer it is in.
 #[derive(Debug, Clone, Copy)]
 struct Quotient {
     /// 2^64 / divisor, rounded up; 0 stands for 2^64.
@@ -33,8 +34,8 @@ impl Quotient {
         Quotient { reciprocal: (u64::MAX / u64::from(divisor.max(1))).wrapping_add(1) }
     }
 
-    /// The reciprocal is too large by less than one, which adds less than 2^-32 to a quotient: the next whole number is further
-    /// away.
+    /// The reciprocal is too large by less than one, which adds less than 2^-32 to a quotient: the next whole number is
+    /// further away.
     #[inline]
     fn quotient(self, dividend: u32) -> u32 {
         match self.reciprocal {
@@ -60,8 +61,8 @@ pub struct Lent {
     borrower: AtomicU64,
     /// Nothing more is lent: the endpoint or its channel has ended.
     ended: AtomicBool,
-    /// For each buffer that is out the borrower's number of its load, counted from 1. The borrower's host alone uses it; it is
-    /// here because it is made with the rest, and not between two PDUs.
+    /// For each buffer that is out the borrower's number of its load, counted from 1. The borrower's host alone uses
+    /// it; it is here because it is made with the rest, and not between two PDUs.
     out: Box<[AtomicU32]>,
 }
 
@@ -92,7 +93,8 @@ impl Lent {
         }
     }
 
-    /// Lenders that have ended, ever, in the whole process: while the number stays, nobody has to look for more of them.
+    /// Lenders that have ended, ever, in the whole process: while the number stays, nobody has to look for more of
+    /// them.
     pub(crate) fn ended() -> u64 {
         ENDED.load(Ordering::Acquire)
     }

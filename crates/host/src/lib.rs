@@ -46,8 +46,8 @@ pub mod synchronous;
 mod sys;
 mod transmit_scheduler;
 
-/// What a live network adds to the variation of delay at each hop: its thread is on time to within this, or the tolerance of
-/// contracts is used up.
+/// What a live network adds to the variation of delay at each hop: its thread is on time to within this, or the
+/// tolerance of contracts is used up.
 pub const ROUND: std::time::Duration = std::time::Duration::from_millis(1);
 
 pub use channels::EndpointId;

@@ -1,5 +1,6 @@
-//! Round trips of datagrams over the kernel's loopback, by each way to wait for them: asleep, looking without rest, with the kernel's busy
-//! polling, through io_uring. The laboratory asks for them, beside this crate's own event strategies.
+//! Round trips of datagrams over the kernel's loopback, by each way to wait for them: asleep, looking without rest,
+//! with the kernel's busy polling, through io_uring. The laboratory asks for them, beside this crate's own event
+//! strategies.
 
 use io_uring::{IoUring, opcode, types};
 use std::io;
@@ -78,10 +79,12 @@ impl End {
             End::Ring(socket, ring) => {
                 let fd = types::Fd(socket.as_raw_fd());
                 let entry = opcode::Recv::new(fd, into.as_mut_ptr(), into.len() as u32).build();
-                // SAFETY: socket and buffer live until this function returns, which is after the completion has been seen.
+                // SAFETY: socket and buffer live until this function returns, which is after the completion has been
+                // seen.
                 unsafe { ring.submission().push(&entry) }.map_err(io::Error::other)?;
                 loop {
-                    // Interrupted, or out of resources for the moment: the request is still the kernel's, so it is waited for.
+                    // Interrupted, or out of resources for the moment: the request is still the kernel's, so it is
+                    // waited for.
                     if ring.submit_and_wait(1).is_err() {
                         std::thread::yield_now();
                     }

@@ -1,8 +1,9 @@
-//! OAM at a host (I.610): the end points of its circuits and of the paths that end here, when each has something to do, and what
-//! `status` shows of them.
+//! OAM at a host (I.610): the end points of its circuits and of the paths that end here, when each has something to do,
+//! and what `status` shows of them.
 //!
-//! A circuit has end points only while they have something to keep: an alarm, a check, monitoring, a request. OAM cells leave before
-//! data, within the circuit's contract. A link without signal is an alarm of each of its circuits without any cell or state.
+//! A circuit has end points only while they have something to keep: an alarm, a check, monitoring, a request. OAM cells
+//! leave before data, within the circuit's contract. A link without signal is an alarm of each of its circuits without
+//! any cell or state.
 
 use crate::alarms::{NEW_POINT, OAM_WORK, PathEnd, PathKey, PointKey, ROUND_OAM};
 use crate::circuit::{Circuit, Credits, Points};

@@ -1,8 +1,9 @@
-//! What an endpoint's application has pushed and what has not left yet: a queue for each channel, and which of them may go.
+//! What an endpoint's application has pushed and what has not left yet: a queue for each channel, and which of them may
+//! go.
 //!
 //! Descriptors move from the ring into the queue of their channel, so that a circuit that waits for its contract, its
-//! credits or its turn holds up nobody else. There are never more than the ring has slots; a slot goes back when an SDU has
-//! left, whichever it was ([`Consumer::give_back`]). On the data path `single-copy` slots go back in order, since
+//! credits or its turn holds up nobody else. There are never more than the ring has slots; a slot goes back when an SDU
+//! has left, whichever it was ([`Consumer::give_back`]). On the data path `single-copy` slots go back in order, since
 //! applications judge by the ring's index which memory is theirs again.
 
 mod given_up;
@@ -88,8 +89,8 @@ enum State {
 /// Who has a turn first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Class {
-    /// Circuits whose rate is reserved and that send no more than it: on a frame link others would else have a long frame
-    /// for each of their short ones.
+    /// Circuits whose rate is reserved and that send no more than it: on a frame link others would else have a long
+    /// frame for each of their short ones.
     Reserved,
     #[default]
     Rest,
@@ -182,8 +183,8 @@ impl Outbound {
         self.taken
     }
 
-    /// Moves the next descriptor from the ring into the queue of its channel's place, if `check` says that it has one; gives
-    /// back the slot of one that has not. `None`: the ring has no more.
+    /// Moves the next descriptor from the ring into the queue of its channel's place, if `check` says that it has one;
+    /// gives back the slot of one that has not. `None`: the ring has no more.
     pub(crate) fn take(
         &mut self,
         ring: &mut Consumer,

@@ -1,7 +1,7 @@
 //! Where a host's circuits lie, by VPI and VCI: pages of 256 neighbouring channels.
 //!
-//! A page is allocated by its first circuit and given back with its last, so adding one circuit to many costs what adding
-//! the first one did: nothing that exists is ever moved.
+//! A page is allocated by its first circuit and given back with its last, so adding one circuit to many costs what
+//! adding the first one did: nothing that exists is ever moved.
 
 use crate::circuit::Circuit;
 

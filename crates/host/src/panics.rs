@@ -1,5 +1,5 @@
-//! Panics: of those that somebody catches and answers for, one piece of work is lost; all others end the process, for a thread that
-//! is gone serves nobody, and a supervisor starts the process anew.
+//! Panics: of those that somebody catches and answers for, one piece of work is lost; all others end the process, for a
+//! thread that is gone serves nobody, and a supervisor starts the process anew.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -29,8 +29,8 @@ pub(crate) fn essential(name: &str, life: impl FnOnce()) {
     }
 }
 
-/// Ends the process at once, as Rust's programs end after a panic of their first thread: no destructor may wait for the thread that
-/// is gone.
+/// Ends the process at once, as Rust's programs end after a panic of their first thread: no destructor may wait for the
+/// thread that is gone.
 pub fn end_process() -> ! {
     crate::sys::exit(101)
 }

@@ -69,8 +69,8 @@ impl PageList {
     }
 }
 
-/// Octets of an endpoint's SDUs by what moved them across the memory bus; caches are left out, and so are the application's
-/// own stores and loads. What travels inside a descriptor is not counted.
+/// Octets of an endpoint's SDUs by what moved them across the memory bus; caches are left out, and so are the
+/// application's own stores and loads. What travels inside a descriptor is not counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Crossings {
     /// Copied to a staging buffer: read, and written.
@@ -150,8 +150,8 @@ impl Path {
         self.crossings.fetched = self.crossings.fetched.wrapping_add(octets as u64);
     }
 
-    /// Begins an SDU whose descriptor has been checked: `at` is where its buffer begins. `None`: all staging buffers are
-    /// in use.
+    /// Begins an SDU whose descriptor has been checked: `at` is where its buffer begins. `None`: all staging buffers
+    /// are in use.
     pub(crate) fn begin(&mut self, segment: &Segment, descriptor: &Descriptor, at: Option<usize>) -> Option<Source> {
         Some(match (at, self.kind) {
             (None, _) => Source::Inline(descriptor.inline),

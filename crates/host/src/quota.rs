@@ -1,7 +1,7 @@
 //! What each user of a service has, and may have: connections, endpoints, memory, channels, polling endpoints.
 //!
-//! A ledger without a clock: the service takes before it makes something, and gives back when that ends. What ends later
-//! than its connection (an endpoint that still sends what was pushed) is given back at a moment.
+//! A ledger without a clock: the service takes before it makes something, and gives back when that ends. What ends
+//! later than its connection (an endpoint that still sends what was pushed) is given back at a moment.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -18,7 +18,8 @@ pub enum Kind {
     Octets,
     /// Open channels.
     Channels,
-    /// Endpoints whose strategy is `polling`, or a clock of more than 4000 Hz: the engine's thread does not sleep while there is one.
+    /// Endpoints whose strategy is `polling`, or a clock of more than 4000 Hz: the engine's thread does not sleep while
+    /// there is one.
     Polling,
     /// Cells each second that the contracts of open circuits reserve.
     Bandwidth,

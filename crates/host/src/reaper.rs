@@ -1,5 +1,5 @@
-//! Where the engine's and the service's threads leave what may take time to end: memory that a client filled, doorbells that
-//! a client holds. A thread of its own drops it.
+//! Where the engine's and the service's threads leave what may take time to end: memory that a client filled, doorbells
+//! that a client holds. A thread of its own drops it.
 
 use std::sync::OnceLock;
 use std::sync::mpsc::{Sender, channel};

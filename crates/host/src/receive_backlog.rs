@@ -1,5 +1,5 @@
-//! What a host keeps since its applications have no room for it yet: cells and parcels of circuits with credits, within the
-//! window that the host grants, and for a moment parcels of best effort.
+//! What a host keeps since its applications have no room for it yet: cells and parcels of circuits with credits, within
+//! the window that the host grants, and for a moment parcels of best effort.
 
 use crate::circuit::LOOK_AGAIN;
 use crate::interface::HostInterface;
@@ -7,7 +7,8 @@ use net::NodeIo;
 use wire::Time;
 
 impl HostInterface {
-    /// Before a sleep: asks the applications that something is kept for to ring once they have room. False if there is none.
+    /// Before a sleep: asks the applications that something is kept for to ring once they have room. False if there is
+    /// none.
     pub(crate) fn ask_those_held_up(&mut self) -> bool {
         for key in &self.backlogs.circuits {
             let user = self.circuits.get(*key).and_then(|circuit| circuit.receiver);
@@ -40,8 +41,8 @@ impl HostInterface {
         any || cut
     }
 
-    /// The same of one circuit: when it is looked at again, if it keeps more, and whether anything was delivered or dropped. Of one
-    /// circuit in a round old parcels are `cut`: they are many cells.
+    /// The same of one circuit: when it is looked at again, if it keeps more, and whether anything was delivered or
+    /// dropped. Of one circuit in a round old parcels are `cut`: they are many cells.
     fn deliver_held_of(
         &mut self,
         key: u32,

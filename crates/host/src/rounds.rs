@@ -1,19 +1,21 @@
-//! How long the engine's thread computes in one round, in its own processor time: what other programs take from it does not
-//! count.
+//! How long the engine's thread computes in one round, in its own processor time: what other programs take from it does
+//! not count.
 //!
-//! A round is one run of the network with what comes before the next: commands, a slice of a job, doorbells, sockets. Asking
-//! for a thread's processor time is a system call, and a round may take less than a microsecond. So a round is timed by
-//! the clock that it reads anyway, and only one that seems long is asked about: it had the processor time since the last
-//! question, less that of the short rounds in between.
+//! A round is one run of the network with what comes before the next: commands, a slice of a job, doorbells, sockets.
+//! Asking for a thread's processor time is a system call, and a round may take less than a microsecond. So a round is
+//! timed by the clock that it reads anyway, and only one that seems long is asked about: it had the processor time
+//! since the last question, less that of the short rounds in between.
 
 use std::time::Duration;
 use wire::Time;
 
 /// A round that seems shorter than this is taken at its word.
 const SUSPECT: Duration = Duration::from_micros(200);
-/// Time in short rounds after which the processor time is asked for anew: what other programs took of it adds up to an error.
+/// Time in short rounds after which the processor time is asked for anew: what other programs took of it adds up to an
+/// error.
 const STALE: Duration = Duration::from_millis(5);
-/// Sleeps after which it is asked for anew: what going to sleep and waking up took of it, some microseconds each, adds up too.
+/// Sleeps after which it is asked for anew: what going to sleep and waking up took of it, some microseconds each, adds
+/// up too.
 const SLEEPS: u32 = 16;
 /// What a round is said to have done that no command had most of: run the network, and hear doorbells and sockets.
 pub(crate) const NETWORK: &str = "network";

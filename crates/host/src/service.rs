@@ -1,8 +1,8 @@
 //! The door: a UNIX socket at which applications get endpoints and circuits.
 //!
-//! The kernel says who is at the other end (`SO_PEERCRED`); a policy says what they may. One thread, never blocking on a
-//! client: connections and what comes with them are in processes of their own (`connections/`). What a connection opened
-//! ends with it, however it ends.
+//! The kernel says who is at the other end (`SO_PEERCRED`); a policy says what they may. One thread, never blocking on
+//! a client: connections and what comes with them are in processes of their own (`connections/`). What a connection
+//! opened ends with it, however it ends.
 
 mod client;
 mod handler;
@@ -28,7 +28,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use worker_pool::WorkerPool;
 
-/// The time of the service's thread that one user takes, with all connections, before the others' turn. One request may take longer.
+/// The time of the service's thread that one user takes, with all connections, before the others' turn. One request may
+/// take longer.
 const SHARE: Duration = Duration::from_millis(2);
 
 /// Until what the system had no room for is sent again, of which nothing tells.

@@ -1,10 +1,11 @@
-//! Scheduling that is entirely synchronous: the only interrupt is the clock's, which drives the scheduler (UPWARDS, Smith
-//! 1990; Smith 2002, section 2). In a tick the network is looked at first, then tasks run in a fixed order, each to its end;
-//! what they tell each other is in shared memory. No doorbell is asked for, nobody is woken, nothing preempts.
+//! Scheduling that is entirely synchronous: the only interrupt is the clock's, which drives the scheduler (UPWARDS,
+//! Smith 1990; Smith 2002, section 2). In a tick the network is looked at first, then tasks run in a fixed order, each
+//! to its end; what they tell each other is in shared memory. No doorbell is asked for, nobody is woken, nothing
+//! preempts.
 //!
-//! In: the time. Out: which slot runs next. [`Schedule`] decides, in virtual time as live; [`Executive`] has a network and
-//! tasks run by it; [`Executive::run_live`] is the shell that sleeps from tick to tick, on one thread. What one thread cannot
-//! do: other programs of the machine still preempt it, and other interrupts of the machine still come.
+//! In: the time. Out: which slot runs next. [`Schedule`] decides, in virtual time as live; [`Executive`] has a network
+//! and tasks run by it; [`Executive::run_live`] is the shell that sleeps from tick to tick, on one thread. What one
+//! thread cannot do: other programs of the machine still preempt it, and other interrupts of the machine still come.
 
 use net::Network;
 use rustix::thread::clock_nanosleep_absolute;

@@ -4,8 +4,8 @@ use rustix::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use rustix::io::Errno;
 use std::sync::atomic::AtomicU8;
 
-/// The supplementary groups of whoever is at the other end of a UNIX socket, as they were when it connected; none if the
-/// system does not say.
+/// The supplementary groups of whoever is at the other end of a UNIX socket, as they were when it connected; none if
+/// the system does not say.
 pub(crate) fn peer_groups(socket: impl AsFd) -> Vec<u32> {
     let mut groups = [0 as libc::gid_t; endpoint::seqpacket::MAX_GROUPS];
     let mut octets = size_of_val(&groups) as libc::socklen_t;
@@ -82,14 +82,15 @@ impl Drop for Child {
     }
 }
 
-/// Starts a process of this program's that runs `life` and ends. Of this process's descriptors it has `keep` only, by the time that
-/// this returns: what is closed here later has its last close here, or where it was passed to, and not in that process.
+/// Starts a process of this program's that runs `life` and ends. Of this process's descriptors it has `keep` only, by
+/// the time that this returns: what is closed here later has its last close here, or where it was passed to, and not in
+/// that process.
 pub(crate) fn fork_child(name: &std::ffi::CStr, keep: &[RawFd], life: impl FnOnce()) -> Result<Child, Errno> {
     let (told, tell) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     let keep = [keep, &[tell.as_raw_fd()]].concat();
-    // SAFETY: the child runs `life` and nothing else, and ends by `_exit`, so that nothing of the parent's is ended twice.
-    // Where the parent has other threads, the child may use the allocator (glibc and musl make it usable after a fork) and takes
-    // no lock of the parent's: it neither logs, nor prints, nor reads the environment.
+    // SAFETY: the child runs `life` and nothing else, and ends by `_exit`, so that nothing of the parent's is ended
+    // twice. Where the parent has other threads, the child may use the allocator (glibc and musl make it usable after a
+    // fork) and takes no lock of the parent's: it neither logs, nor prints, nor reads the environment.
     match unsafe { libc::fork() } {
         -1 => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::AGAIN)),
         0 => {
@@ -164,7 +165,8 @@ pub(crate) fn is_memory_file(fd: &OwnedFd) -> bool {
     rustix::fs::fcntl_get_seals(fd).is_ok() && rustix::fs::fstatfs(fd).is_ok_and(|s| s.f_type as u64 == TMPFS_MAGIC)
 }
 
-/// Octets of what was sent on a UNIX socket that the other side has not taken, with what the system keeps for each packet.
+/// Octets of what was sent on a UNIX socket that the other side has not taken, with what the system keeps for each
+/// packet.
 pub(crate) fn untaken(socket: impl AsFd) -> usize {
     const SIOCOUTQ: rustix::ioctl::Opcode = 0x5411;
     // SAFETY: this request writes an int and reads nothing.
@@ -198,8 +200,8 @@ fn page_faults() -> i64 {
     usage.ru_minflt + usage.ru_majflt
 }
 
-/// What it costs this machine to map pages of a memfd over others, and to copy as many; each read afterwards, a cache line's first octet at
-/// a time.
+/// What it costs this machine to map pages of a memfd over others, and to copy as many; each read afterwards, a cache
+/// line's first octet at a time.
 ///
 /// Gives zeros where the system has no memory for it.
 pub fn measure_remap(octets: usize) -> Remapping {
@@ -253,8 +255,8 @@ pub fn measure_remap(octets: usize) -> Remapping {
 /// Copies octets that another process may be writing.
 pub(crate) fn copy_out(from: &[AtomicU8], into: &mut [u8]) {
     let octets = from.len().min(into.len());
-    // SAFETY: both are as long, and a slice of this process's own cannot overlap memory that is shared. The other side may
-    // write meanwhile: then the copy holds some mixture of octets, all of which are valid.
+    // SAFETY: both are as long, and a slice of this process's own cannot overlap memory that is shared. The other side
+    // may write meanwhile: then the copy holds some mixture of octets, all of which are valid.
     unsafe { from.as_ptr().cast::<u8>().copy_to_nonoverlapping(into.as_mut_ptr(), octets) }
 }
 
@@ -270,8 +272,8 @@ pub(crate) fn copy_in(from: &[u8], to: &[AtomicU8]) {
 #[inline(always)]
 pub(crate) fn copy_shared(from: &[AtomicU8], to: &[AtomicU8]) {
     let octets = from.len().min(to.len());
-    // SAFETY: both are as long; they may overlap, where one application sends to itself. Atomics may be written through a shared
-    // reference, and no octet is an invalid value, whoever reads or writes it when.
+    // SAFETY: both are as long; they may overlap, where one application sends to itself. Atomics may be written through
+    // a shared reference, and no octet is an invalid value, whoever reads or writes it when.
     unsafe { from.as_ptr().cast::<u8>().copy_to(to.as_ptr().cast::<u8>().cast_mut(), octets) }
 }
 
@@ -279,9 +281,9 @@ pub(crate) fn copy_shared(from: &[AtomicU8], to: &[AtomicU8]) {
 const STEP_OCTETS: usize = 512;
 const LINE_OCTETS: usize = 64;
 
-/// As [`copy_shared`], and asks for as many octets of `ahead` meanwhile, which are to be copied soon: lines that another core has
-/// just written come in half the time if they are asked for beyond the ends of pages and SDUs, where the processor's own
-/// prefetch begins anew.
+/// As [`copy_shared`], and asks for as many octets of `ahead` meanwhile, which are to be copied soon: lines that
+/// another core has just written come in half the time if they are asked for beyond the ends of pages and SDUs, where
+/// the processor's own prefetch begins anew.
 #[inline]
 pub(crate) fn copy_shared_and_fetch(from: &[AtomicU8], to: &[AtomicU8], mut ahead: &[AtomicU8]) {
     if ahead.is_empty() {

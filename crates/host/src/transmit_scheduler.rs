@@ -1,4 +1,5 @@
-//! Whose turn it is to send: endpoints take turns at a host, channels at an endpoint, within bounds for each and for a round.
+//! Whose turn it is to send: endpoints take turns at a host, channels at an endpoint, within bounds for each and for a
+//! round.
 
 use crate::channels::EndpointId;
 use crate::circuit::{Credits, Leaver};
@@ -14,7 +15,8 @@ use wire::{DropReason, Time, aal5};
 
 /// Cells that one endpoint may send before it is the next one's turn.
 const TURN_CELLS: usize = 1024;
-/// Cells that one of its channels may send before it is the next one's turn; a parcel with which it begins may have more.
+/// Cells that one of its channels may send before it is the next one's turn; a parcel with which it begins may have
+/// more.
 const CHANNEL_CELLS: usize = 512;
 /// Descriptors that one endpoint may have looked at in a turn.
 const TURN_DESCRIPTORS: usize = 256;
@@ -49,7 +51,8 @@ impl HostInterface {
         if endpoint.pressed {
             endpoint.strategy.machine.handle_pressure(room);
         }
-        // What waits in the queues of channels for the line or for pacers is no part of the quota: others are behind it.
+        // What waits in the queues of channels for the line or for pacers is no part of the quota: others are behind
+        // it.
         if endpoint.quota() > 0 {
             endpoint.take_up(TURN_DESCRIPTORS);
         }
@@ -64,7 +67,8 @@ impl HostInterface {
         }
         let mut cells_left = TURN_CELLS;
         let mut sent = 0;
-        // Channels that could not use their turn, one after another: once that is all of them, the others' turn has come.
+        // Channels that could not use their turn, one after another: once that is all of them, the others' turn has
+        // come.
         let mut idle = 0;
         // Where all are behind to which it sends, the endpoint rests as a whole; else the channels of those who are.
         let rests = !endpoint.pressed && !endpoint.is_departing() && endpoint.strategy.machine.rests_for_receivers();
@@ -158,7 +162,8 @@ fn run_turn(
         if soon {
             return None;
         }
-        // Its turn does not bound a parcel: all that may be aboard goes in one, since each costs a round at everybody whom it passes.
+        // Its turn does not bound a parcel: all that may be aboard goes in one, since each costs a round at everybody
+        // whom it passes.
         let bounds = Bounds { cells: allowed(room.min(granted)).min(aboard), pdus: most_pdus };
         endpoint.load_parcel((channel, first), circuit.id, (io, port), bounds)
     } else {

@@ -1,7 +1,8 @@
 //! ATM over TCP as Linux's `atmtcp` speaks it: a frame link over one TCP connection.
 //!
-//! [`Machine`] holds the protocol: octets in, frames out, and back. `tcp::Shell` puts it on a socket. What a circuit's octets
-//! are, AAL5 SDUs or AAL0 cells, nothing on the wire says: the circuit's configuration does ([`Machine::set_aal`]).
+//! [`Machine`] holds the protocol: octets in, frames out, and back. `tcp::Shell` puts it on a socket. What a circuit's
+//! octets are, AAL5 SDUs or AAL0 cells, nothing on the wire says: the circuit's configuration does
+//! ([`Machine::set_aal`]).
 
 mod peer;
 mod told;
@@ -19,10 +20,12 @@ use told::Told;
 use wire::atmtcp::{Control, HEAD_OCTETS, Head, MAX_OCTETS, MAX_TEXT_OCTETS, qos_aal};
 use wire::{CircuitId, DropReason};
 
-/// Control texts and dropped frames of one [`Machine::receive`] at most: the link's room bounds them no more than a peer does.
+/// Control texts and dropped frames of one [`Machine::receive`] at most: the link's room bounds them no more than a
+/// peer does.
 const MESSAGES: usize = 512;
 
-/// Circuits that one [`Machine::transmit`] tells the peer of at most: a connection that comes and goes costs little of a round.
+/// Circuits that one [`Machine::transmit`] tells the peer of at most: a connection that comes and goes costs little of
+/// a round.
 const TOLD: usize = 64;
 
 /// Octets of a frame after its head that show that a candidate speaks.
@@ -110,8 +113,8 @@ impl Machine {
         }
     }
 
-    /// A connection at a [`crate::Relay`]: control texts that are in order pass as frames of circuit 0.0, both ways, and the machine
-    /// itself says and keeps nothing of circuits; data pass whatever they are, without octets too.
+    /// A connection at a [`crate::Relay`]: control texts that are in order pass as frames of circuit 0.0, both ways,
+    /// and the machine itself says and keeps nothing of circuits; data pass whatever they are, without octets too.
     pub fn relaying() -> Self {
         Machine { relays: true, ..Machine::new() }
     }
@@ -148,7 +151,8 @@ impl Machine {
         self.told.close(circuit);
     }
 
-    /// Writes what is to be told, as far as there is room and up to [`TOLD`] texts. Whether any was; `None` if there may be more.
+    /// Writes what is to be told, as far as there is room and up to [`TOLD`] texts. Whether any was; `None` if there
+    /// may be more.
     fn tell(&mut self) -> Option<bool> {
         for n in 0..TOLD {
             if !self.has_room() {
@@ -174,8 +178,8 @@ impl Machine {
         self.peer.iter()
     }
 
-    /// The connection has ended: PDUs that have not gone or come whole are lost and counted, the peer's circuits closed. On
-    /// the next connection all begins anew.
+    /// The connection has ended: PDUs that have not gone or come whole are lost and counted, the peer's circuits
+    /// closed. On the next connection all begins anew.
     pub fn disconnect(&mut self, io: &mut NodeIo<'_>) {
         self.drop_input(io);
         let lost = self.out.end();
@@ -199,7 +203,8 @@ impl Machine {
         self.heard
     }
 
-    /// Counts frames that came and that the connection's end keeps from the network, the one that has come in part among them.
+    /// Counts frames that came and that the connection's end keeps from the network, the one that has come in part
+    /// among them.
     pub(crate) fn lose(&mut self, mut octets: &[u8], io: &mut NodeIo<'_>) {
         if let Input::Frame { frame, got } = &self.input {
             let left = frame.len() - got;
@@ -369,8 +374,9 @@ impl Machine {
         self.out.has_room()
     }
 
-    /// Takes the oldest frame of the link; false if there is none or no room for it. Before data the peer is told all circuits: while
-    /// there are more than one call tells, false after some of them. Call again once the connection has taken octets.
+    /// Takes the oldest frame of the link; false if there is none or no room for it. Before data the peer is told all
+    /// circuits: while there are more than one call tells, false after some of them. Call again once the connection has
+    /// taken octets.
     pub fn transmit(&mut self, io: &mut NodeIo<'_>) -> bool {
         let Some(told) = self.tell() else { return false };
         if !self.has_room() {
@@ -419,7 +425,8 @@ impl Machine {
     }
 }
 
-/// A circuit's quality of service as `qos2text` prints it. `vbr` is no word of `atmtcp`'s: it is said as `ubr` with a peak.
+/// A circuit's quality of service as `qos2text` prints it. `vbr` is no word of `atmtcp`'s: it is said as `ubr` with a
+/// peak.
 pub fn qos_text(notice: &CircuitNotice) -> String {
     use traffic::Category::{Abr, Cbr};
     let category = match notice.contract.category {

@@ -1,8 +1,8 @@
 //! Cells over one TCP connection between two Cellways: batches of [`wire::udp`], one behind the other.
 //!
 //! TCP keeps the order of cells and loses none while the connection lasts, so such a link carries credit cells
-//! ([`wire::credit`]). In: a peer's octets, and cells of a link. Out: the same the other way. Cells that the connection's end
-//! has cost are counted `link_down`.
+//! ([`wire::credit`]). In: a peer's octets, and cells of a link. Out: the same the other way. Cells that the
+//! connection's end has cost are counted `link_down`.
 
 pub use crate::connection::LinkError;
 
@@ -173,8 +173,8 @@ impl Machine {
         }
     }
 
-    /// The connection has ended: cells that have not gone or come whole are lost and counted. On the next connection all begins
-    /// anew.
+    /// The connection has ended: cells that have not gone or come whole are lost and counted. On the next connection
+    /// all begins anew.
     pub fn disconnect(&mut self, io: &mut NodeIo<'_>) {
         self.drop_input(io);
         let lost = self.out.end();

@@ -1,13 +1,14 @@
-//! The relay of Linux's `atmtcp` (atmtcp(8), "COMMANDS"): links of frames joined as by one cable, with further links beside it.
+//! The relay of Linux's `atmtcp` (atmtcp(8), "COMMANDS"): links of frames joined as by one cable, with further links
+//! beside it.
 //!
-//! In: frames at each port, control texts among them as frames of circuit 0.0 ([`crate::atmtcp::Machine::relaying`]). Out: the same
-//! frames at other ports, as [`sends_to`] has it; nothing is translated, and no circuit needs to be known. The stock program ends
-//! with its first connection; here links come and go, so the relay remembers what each has opened: who comes later is told, and
-//! what a link had opened is closed with it.
+//! In: frames at each port, control texts among them as frames of circuit 0.0 ([`crate::atmtcp::Machine::relaying`]).
+//! Out: the same frames at other ports, as [`sends_to`] has it; nothing is translated, and no circuit needs to be
+//! known. The stock program ends with its first connection; here links come and go, so the relay remembers what each
+//! has opened: who comes later is told, and what a link had opened is closed with it.
 //!
 //! A frame for one link that is full waits, and with it the sender, whom nobody else waits for; with a patience
-//! ([`Relay::set_patience`]) no longer than that. A frame for several goes to those that have room; at the others it is dropped and
-//! counted `queue_full`, so that a slow link holds up nobody.
+//! ([`Relay::set_patience`]) no longer than that. A frame for several goes to those that have room; at the others it is
+//! dropped and counted `queue_full`, so that a slow link holds up nobody.
 
 use net::frame::{Frame, FrameAal};
 use net::node::{Node, NodeIo};
@@ -23,8 +24,8 @@ const BURST: usize = 32;
 /// Circuits of one link that are remembered at most.
 pub const MAX_CIRCUITS: usize = 4096;
 
-/// Whether what comes from link `from` goes to link `to`: links 0 and 1 send to all others, further ones to all but link 0 and
-/// themselves. So link 0 hears link 1 alone.
+/// Whether what comes from link `from` goes to link `to`: links 0 and 1 send to all others, further ones to all but
+/// link 0 and themselves. So link 0 hears link 1 alone.
 pub const fn sends_to(from: usize, to: usize) -> bool {
     from != to && (to != 0 || from == 1)
 }
@@ -40,8 +41,8 @@ struct Link {
     full_since: Option<Time>,
     /// What it knows to be open: whose, and which circuit.
     known: BTreeSet<(usize, CircuitId)>,
-    /// What of that has been closed. It is told of this first: it then knows no more than is open when it is told of more, so that
-    /// neither set ever has more than what all others may have open.
+    /// What of that has been closed. It is told of this first: it then knows no more than is open when it is told of
+    /// more, so that neither set ever has more than what all others may have open.
     closed: BTreeSet<(usize, CircuitId)>,
     /// What is open and it is to be told of.
     untold: BTreeSet<(usize, CircuitId)>,
@@ -76,8 +77,8 @@ impl Relay {
         }
     }
 
-    /// A link that takes nothing for so long loses what comes for it, until it takes again; zero: it holds up nobody at all. Without,
-    /// who sends to it alone waits until its connection ends.
+    /// A link that takes nothing for so long loses what comes for it, until it takes again; zero: it holds up nobody at
+    /// all. Without, who sends to it alone waits until its connection ends.
     pub fn set_patience(&mut self, patience: Option<Duration>) {
         self.patience = patience;
     }
@@ -127,7 +128,8 @@ impl Relay {
         any
     }
 
-    /// The state of a link's circuit is to be told wherever that link sends to: nothing of one that closes before it was told to be open.
+    /// The state of a link's circuit is to be told wherever that link sends to: nothing of one that closes before it
+    /// was told to be open.
     fn announce(&mut self, from: usize, circuit: CircuitId) {
         let (key, open) = ((from, circuit), self.links[from].opened.contains_key(&circuit));
         for (to, link) in self.links.iter_mut().enumerate() {

@@ -1,8 +1,9 @@
 //! How the threads of shards call each other.
 //!
-//! A shard has a bell. Another one that has handed something over, or has made room, says so there by its own bit. A shard that
-//! wants to sleep says that first and looks at the bits then; who calls sets its bit first and looks whether the other sleeps then.
-//! Between the two stands a fence on either side, so at least one of them sees the other: no call is lost.
+//! A shard has a bell. Another one that has handed something over, or has made room, says so there by its own bit. A
+//! shard that wants to sleep says that first and looks at the bits then; who calls sets its bit first and looks whether
+//! the other sleeps then. Between the two stands a fence on either side, so at least one of them sees the other: no
+//! call is lost.
 
 use crate::sync::{AtomicBool, AtomicU64, Ordering, fence};
 use std::sync::OnceLock;
@@ -38,7 +39,8 @@ impl Bell {
         self.rouse();
     }
 
-    /// Wakes the shard if it sleeps. What the caller has stored before is seen by whoever looks after [`Bell::prepare_sleep`].
+    /// Wakes the shard if it sleeps. What the caller has stored before is seen by whoever looks after
+    /// [`Bell::prepare_sleep`].
     pub fn rouse(&self) {
         fence(Ordering::SeqCst);
         if self.asleep.load(Ordering::Relaxed)
@@ -57,8 +59,8 @@ impl Bell {
         }
     }
 
-    /// Says that the shard's thread is about to sleep, and will be woken from now on. False, and nothing is said, if somebody has
-    /// called: it must not sleep. After true, [`Bell::awake`] ends it.
+    /// Says that the shard's thread is about to sleep, and will be woken from now on. False, and nothing is said, if
+    /// somebody has called: it must not sleep. After true, [`Bell::awake`] ends it.
     pub fn prepare_sleep(&self) -> bool {
         // After what a caller who came late has written here, so that the next one reads this.
         self.asleep.swap(true, Ordering::AcqRel);

@@ -1,10 +1,10 @@
 //! A link between elements of two shards: how what one shard has sent comes to the other.
 //!
-//! Either shard has both lines of such a link. What leaves on one arrives, in the sender's shard, at a [`Crossing`], an element
-//! that has a mailbox for each direction in common with the one of the other shard. Cells are handed over by ownership: the ring that
-//! holds them is exchanged for the empty one in the mailbox, and there for the receiver's empty one, so a cell is copied nowhere on
-//! its way and a hand-over costs the same for one as for all of them. Frames are copied, out of a buffer of one shard's pool into one of
-//! the other's.
+//! Either shard has both lines of such a link. What leaves on one arrives, in the sender's shard, at a [`Crossing`], an
+//! element that has a mailbox for each direction in common with the one of the other shard. Cells are handed over by
+//! ownership: the ring that holds them is exchanged for the empty one in the mailbox, and there for the receiver's
+//! empty one, so a cell is copied nowhere on its way and a hand-over costs the same for one as for all of them. Frames
+//! are copied, out of a buffer of one shard's pool into one of the other's.
 
 use crate::bell::Bell;
 use crate::frame::{Frame, FrameAal};

@@ -8,19 +8,19 @@ use wire::{CircuitId, Counters, Time};
 
 /// A shell at the external end of a link. Nothing in it blocks.
 ///
-/// [`crate::Network::attach`] gives it to its link; [`crate::Network::run`] then calls [`External::run`] in each round and
-/// keeps the link up or down as [`External::is_up`] says, if it may be up. The waiting thread polls [`External::as_fd`] for reading if
-/// [`External::wants_read`], for writing if [`External::wants_write`], and passes what it saw to
-/// [`crate::Network::handle_ready`]. A shell without a file descriptor leaves these as they are here.
+/// [`crate::Network::attach`] gives it to its link; [`crate::Network::run`] then calls [`External::run`] in each round
+/// and keeps the link up or down as [`External::is_up`] says, if it may be up. The waiting thread polls
+/// [`External::as_fd`] for reading if [`External::wants_read`], for writing if [`External::wants_write`], and passes
+/// what it saw to [`crate::Network::handle_ready`]. A shell without a file descriptor leaves these as they are here.
 pub trait External: Send {
     /// What to wait for now; it may be another, or none, after any other call.
     fn as_fd(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 
-    /// Whether [`External::as_fd`] is one and the same from the shell's beginning to its end, at which it is closed: the waiting
-    /// thread may then register it instead of asking for it at each sleep. Whoever takes such a shell off its link drops
-    /// it or attaches it again.
+    /// Whether [`External::as_fd`] is one and the same from the shell's beginning to its end, at which it is closed:
+    /// the waiting thread may then register it instead of asking for it at each sleep. Whoever takes such a shell off
+    /// its link drops it or attaches it again.
     fn keeps_fd(&self) -> bool {
         false
     }
@@ -58,12 +58,13 @@ pub trait External: Send {
     /// One line for people: to whom connected, or why not.
     fn status(&self) -> String;
 
-    /// A circuit of the link now exists, or exists no more (`None`). Comes for each circuit, also long after the shell was
-    /// attached; a shell to which that makes no difference does nothing.
+    /// A circuit of the link now exists, or exists no more (`None`). Comes for each circuit, also long after the shell
+    /// was attached; a shell to which that makes no difference does nothing.
     fn set_circuit(&mut self, _circuit: CircuitId, _what: Option<CircuitNotice>) {}
 
-    /// The line brings a signal, or does not: the link has been taken down, leads nowhere, or follows one that is down. Comes
-    /// in every round, before a shell's [`External::run`] or after it; a shell to which that makes no difference does nothing.
+    /// The line brings a signal, or does not: the link has been taken down, leads nowhere, or follows one that is down.
+    /// Comes in every round, before a shell's [`External::run`] or after it; a shell to which that makes no difference
+    /// does nothing.
     fn set_signal(&mut self, _signal: bool) {}
 
     /// What the shell counts itself, by name, beside the link's own counters.

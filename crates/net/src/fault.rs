@@ -26,8 +26,8 @@ pub struct FaultConfig {
     pub reordering: f64,
     /// How late at most.
     pub reorder_by: Duration,
-    /// Probability that one bit, of header or payload, arrives flipped. A frame link has no CRC to catch this with: there
-    /// the frame is dropped and counted `crc`, as a receiver of its cells would.
+    /// Probability that one bit, of header or payload, arrives flipped. A frame link has no CRC to catch this with:
+    /// there the frame is dropped and counted `crc`, as a receiver of its cells would.
     pub corruption: f64,
     /// When nothing passes; counted `link_down`.
     pub outages: Vec<Outage>,

@@ -6,13 +6,15 @@ use wire::{CircuitId, Label, Time};
 /// Octets of an AAL0 frame: a cell header without HEC in network order (NNI layout), and the payload.
 pub const AAL0_FRAME_OCTETS: usize = 52;
 
-/// Cell times of the longest frame that promises on frame links allow for: an SDU of 9180 octets, IP's MTU over ATM (RFC 2225).
+/// Cell times of the longest frame that promises on frame links allow for: an SDU of 9180 octets, IP's MTU over ATM
+/// (RFC 2225).
 pub const LONG_FRAME_CELLS: u64 = wire::aal5::cells(9180) as u64;
 
 /// Adaptation layers that a frame can be of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum FrameAal {
-    /// One cell: 52 octets, header (without HEC, network order) and payload. OAM cells travel on frame links like this too.
+    /// One cell: 52 octets, header (without HEC, network order) and payload. OAM cells travel on frame links like this
+    /// too.
     Aal0,
     /// The SDU of an AAL5 PDU (I.363.5): no padding, no trailer.
     #[default]
@@ -117,12 +119,13 @@ impl Frame {
 
 /// Octets of a cache line.
 const LINE: usize = 64;
-/// Buffers of a page or more begin this much further from each other than they are long: with a power of two between them, the
-/// beginnings of all would compete for the same few places of each cache. 25 lines: a packet of 1500 octets behind its LLC header.
+/// Buffers of a page or more begin this much further from each other than they are long: with a power of two between
+/// them, the beginnings of all would compete for the same few places of each cache. 25 lines: a packet of 1500 octets
+/// behind its LLC header.
 const COLOUR: usize = 25 * LINE;
 const PAGE: usize = 4096;
-/// What stands before the octets of TCP in an SDU of RFC 2684: LLC and SNAP (8), IPv4 (20), TCP with time stamps (32). Buffers begin
-/// so that these octets, of which there are many, begin with a line: copies that do are faster.
+/// What stands before the octets of TCP in an SDU of RFC 2684: LLC and SNAP (8), IPv4 (20), TCP with time stamps (32).
+/// Buffers begin so that these octets, of which there are many, begin with a line: copies that do are faster.
 const BEFORE_TCP: usize = 60;
 
 /// The buffers of all frames of a network: so many of so many octets, allocated once.
@@ -140,7 +143,8 @@ pub struct FramePool {
 }
 
 impl FramePool {
-    /// `buffers` of `buffer_octets` each (at least 52, so that AAL0 fits). Memory of buffers that are never taken is never touched.
+    /// `buffers` of `buffer_octets` each (at least 52, so that AAL0 fits). Memory of buffers that are never taken is
+    /// never touched.
     pub fn new(buffers: usize, buffer_octets: usize) -> Self {
         let buffers = buffers.min(NO_BUFFER as usize - 1);
         let buffer_octets = buffer_octets.max(AAL0_FRAME_OCTETS);
@@ -195,8 +199,8 @@ impl FramePool {
         Some(Frame { circuit, aal, meta, buffer, octets: octets as u32, at: Time::ZERO })
     }
 
-    /// Makes the memory of a buffer that is taken for the first time. Those are taken in their order, and there is room: the
-    /// others stay where they are.
+    /// Makes the memory of a buffer that is taken for the first time. Those are taken in their order, and there is
+    /// room: the others stay where they are.
     #[cold]
     fn make(&mut self, end: usize) {
         self.memory.resize(end, 0);

@@ -1,4 +1,5 @@
-//! Labels that nodes set up: what the network is told, so that nothing of the circuits that had them before is taken for the new ones'.
+//! Labels that nodes set up: what the network is told, so that nothing of the circuits that had them before is taken
+//! for the new ones'.
 
 use wire::Label;
 

@@ -1,10 +1,11 @@
 //! Links, switches and the topology that joins them.
 //!
 //! A [`Network`] holds nodes (host interfaces, switches) and links. [`Network::run`] does one bounded round at a moment
-//! `now` that the caller gives: live from a clock, in tests from a virtual one. In: cells and frames that nodes and socket
-//! shells write; out: the same at the far ends, later, fewer or other if a link's rate, delay or faults say so.
-//! A network is one [`Shard`] or several, and each is one thread's at a time. Links between two shards hand over what they
-//! carry at the end of a visit; the shards of a network that one thread runs come one after the other in their order.
+//! `now` that the caller gives: live from a clock, in tests from a virtual one. In: cells and frames that nodes and
+//! socket shells write; out: the same at the far ends, later, fewer or other if a link's rate, delay or faults say so.
+//! A network is one [`Shard`] or several, and each is one thread's at a time. Links between two shards hand over what
+//! they carry at the end of a visit; the shards of a network that one thread runs come one after the other in their
+//! order.
 //!
 //! A link carries either cells or frames ([`Carries`]); a switch converts between them with `sar`.
 #![forbid(unsafe_code)]

@@ -1,5 +1,5 @@
-//! One direction of a link. Unlimited: one ring that the sender writes and the receiver reads. With rate, delay or faults:
-//! a transmit queue whose items leave at the line's rate, the line itself, and the ring of what has arrived.
+//! One direction of a link. Unlimited: one ring that the sender writes and the receiver reads. With rate, delay or
+//! faults: a transmit queue whose items leave at the line's rate, the line itself, and the ring of what has arrived.
 
 mod stale_filter;
 mod timed;
@@ -136,15 +136,15 @@ impl<T: Unit> Lane<T> {
         }
     }
 
-    /// Lets another unit wait at the sender of a line with a rate only while those that do take less than so many cell times. The
-    /// unit that is leaving counts as one cell, however long it is: the line would else be idle from its end until the sender's
-    /// next look.
+    /// Lets another unit wait at the sender of a line with a rate only while those that do take less than so many cell
+    /// times. The unit that is leaving counts as one cell, however long it is: the line would else be idle from its end
+    /// until the sender's next look.
     pub(crate) fn set_window(&mut self, cells: Option<usize>) {
         self.window = cells.map_or(u64::MAX, |cells| cells.max(1) as u64);
     }
 
-    /// Another rate and delay from now on. What waits leaves at the new rate; what is on the line arrives when it would have,
-    /// and before all that leaves later.
+    /// Another rate and delay from now on. What waits leaves at the new rate; what is on the line arrives when it would
+    /// have, and before all that leaves later.
     pub(crate) fn set_rate(&mut self, queue: usize, rate: Option<CellRate>, delay: Duration, now: Time) {
         let flight_limit = flight_limit(queue, rate, delay);
         let Some(timed) = &mut self.timed else {
@@ -198,8 +198,8 @@ impl<T: Unit> Lane<T> {
         self.handle_taken(n);
     }
 
-    /// Moves the oldest `n` units that may be read to another line, where they arrive at once: one that is up, has no rate, delay or
-    /// faults, and [`Lane::room`] for them. `f` changes each on the way.
+    /// Moves the oldest `n` units that may be read to another line, where they arrive at once: one that is up, has no
+    /// rate, delay or faults, and [`Lane::room`] for them. `f` changes each on the way.
     pub(crate) fn move_to(&mut self, to: &mut Lane<T>, n: usize, now: Time, mut f: impl FnMut(&mut T)) {
         let n = n.min(self.parcels.cells_before()).min(self.clean);
         let sent = &mut to.sent;
@@ -320,7 +320,8 @@ impl<T: Unit> Lane<T> {
         }
     }
 
-    /// Sends one unit; whoever does has asked for [`Lane::room`]. On a line that is down it goes nowhere and is counted so.
+    /// Sends one unit; whoever does has asked for [`Lane::room`]. On a line that is down it goes nowhere and is counted
+    /// so.
     ///
     /// # Errors
     /// The unit itself, if the line is full.
@@ -340,7 +341,8 @@ impl<T: Unit> Lane<T> {
         Ok(())
     }
 
-    /// [`Lane::commit`] of cells of which `pdus` are the last of a PDU. What arrives at once needs no time: the cells are not looked at.
+    /// [`Lane::commit`] of cells of which `pdus` are the last of a PDU. What arrives at once needs no time: the cells
+    /// are not looked at.
     pub(crate) fn commit_pdus(&mut self, n: usize, pdus: u64, now: Time, pool: &mut FramePool) {
         if !self.up || self.timed.is_some() {
             return self.commit(n, now, pool);
@@ -364,7 +366,8 @@ impl<T: Unit> Lane<T> {
         self.sent.drop_n(reason, n);
     }
 
-    /// What had arrived here from another shard and was dropped before anybody read it: cells, PDUs and octets, and how many units.
+    /// What had arrived here from another shard and was dropped before anybody read it: cells, PDUs and octets, and how
+    /// many units.
     pub(crate) fn unread_drops(&self) -> (Counters, u64) {
         (self.cleared, self.lost)
     }
@@ -384,8 +387,8 @@ impl<T: Unit> Lane<T> {
 
     /// Moves what is due. True if anything moved.
     pub(crate) fn run(&mut self, now: Time, pool: &mut FramePool) -> bool {
-        // Without faults nothing overtakes what is on the line: once that has arrived, what leaves now and has arrived too
-        // need not lie there first.
+        // Without faults nothing overtakes what is on the line: once that has arrived, what leaves now and has arrived
+        // too need not lie there first.
         let in_order = self.timed.as_ref().is_some_and(|timed| timed.faults.is_none() && !timed.flight.is_empty());
         let mut moved = in_order && self.arrive(now, pool);
         moved |= self.pass_on(now);
@@ -409,8 +412,8 @@ impl<T: Unit> Lane<T> {
         self.arrive(now, pool) || moved
     }
 
-    /// Moves to the far end what has left the sender and has arrived by now, if nothing is before it and nothing can befall it; as far
-    /// as there is room. True if there was anything.
+    /// Moves to the far end what has left the sender and has arrived by now, if nothing is before it and nothing can
+    /// befall it; as far as there is room. True if there was anything.
     fn pass_on(&mut self, now: Time) -> bool {
         let Some(timed) = self.timed.as_mut().filter(|timed| timed.faults.is_none() && timed.flight.is_empty()) else {
             return false;

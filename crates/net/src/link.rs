@@ -48,7 +48,8 @@ pub struct LinkConfig {
     pub queue_cells: usize,
     /// Faults on purpose.
     pub faults: Option<FaultConfig>,
-    /// Whether the far end outside the process understands credit cells ([`wire::credit`]) and the way there keeps the order of cells.
+    /// Whether the far end outside the process understands credit cells ([`wire::credit`]) and the way there keeps the
+    /// order of cells.
     pub peer_takes_credits: bool,
     /// The largest VPI that its cell headers hold: 255 where they are the UNI's (I.361).
     pub max_vpi: Vpi,

@@ -1,8 +1,8 @@
 //! A place for one hand-over from one thread to another.
 //!
-//! Whose turn it is says a flag, which its owner publishes when it is done (release, acquire). So nobody ever waits for the lock around
-//! the content, which only says so in safe code. Who finds that it is not its turn is called by the other ([`crate::bell`]) when
-//! it is.
+//! Whose turn it is says a flag, which its owner publishes when it is done (release, acquire). So nobody ever waits for
+//! the lock around the content, which only says so in safe code. Who finds that it is not its turn is called by the
+//! other ([`crate::bell`]) when it is.
 
 use crate::bell::Bell;
 use crate::sync::{AtomicBool, Mutex, Ordering, fence, lock};
@@ -22,8 +22,8 @@ impl<T> Mailbox<T> {
         Mailbox { full: AtomicBool::new(false), waiting: AtomicBool::new(false), content: Mutex::new(content) }
     }
 
-    /// The giver fills it, and calls the taker. False if the last hand-over is still in it: then the giver is called once
-    /// it is not.
+    /// The giver fills it, and calls the taker. False if the last hand-over is still in it: then the giver is called
+    /// once it is not.
     pub(crate) fn give(&self, fill: impl FnOnce(&mut T), taker: &Bell, giver: usize) -> bool {
         if self.full.load(Ordering::Acquire) {
             self.waiting.store(true, Ordering::Relaxed);

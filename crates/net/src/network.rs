@@ -43,8 +43,9 @@ struct Slot<T> {
 
 /// Nodes and links. See the crate's head.
 ///
-/// A network is a [`Shard`] or several: each has a part of the nodes. Whoever has the whole runs them one after the other by
-/// [`Network::run`]. A thread can have one for itself ([`Network::lend`]); what is asked of a shard that is not here has no answer.
+/// A network is a [`Shard`] or several: each has a part of the nodes. Whoever has the whole runs them one after the
+/// other by [`Network::run`]. A thread can have one for itself ([`Network::lend`]); what is asked of a shard that is
+/// not here has no answer.
 pub struct Network {
     nodes: Vec<Slot<NodePlace>>,
     links: Vec<Slot<LinkPlace>>,
@@ -140,7 +141,8 @@ impl Network {
         id
     }
 
-    /// Moves a node to another shard. False, and nothing has changed, if there is no such node or shard, or the node has links.
+    /// Moves a node to another shard. False, and nothing has changed, if there is no such node or shard, or the node
+    /// has links.
     pub fn move_node(&mut self, id: NodeId, shard: usize) -> bool {
         let Some(from) = self.shard_of(id) else { return false };
         if from == shard {
@@ -364,7 +366,8 @@ impl Network {
         Some(LinkInfo { id, ends, config, up: at_a.is_up(id), enabled, from_a, from_b })
     }
 
-    /// What a direction's sender has counted, with what waits beyond the border of its shard and what was counted there.
+    /// What a direction's sender has counted, with what waits beyond the border of its shard and what was counted
+    /// there.
     fn line_counters(&self, id: LinkId, side: Side) -> LineCounters {
         let Some(place) = self.place(id) else { return LineCounters::default() };
         let [here, there] = [place.shards[side as usize], place.shards[1 - side as usize]];
@@ -384,21 +387,22 @@ impl Network {
         counters
     }
 
-    /// Gives a link another rate and delay while it passes cells or frames: what waits leaves at the new rate. False if the link is
-    /// gone.
+    /// Gives a link another rate and delay while it passes cells or frames: what waits leaves at the new rate. False if
+    /// the link is gone.
     pub fn set_link_rate(&mut self, id: LinkId, rate: Option<CellRate>, delay: Duration, now: Time) -> bool {
         self.halves(id, |shard| shard.set_link_rate(id, rate, delay, now))
     }
 
-    /// Lets at most so many cells wait in the queue of a link's sender, or frames of so many and one more: those that go next
-    /// should be chosen late. `None`: as many as the queue has room for. It matters for links with a rate. False if the link is gone.
+    /// Lets at most so many cells wait in the queue of a link's sender, or frames of so many and one more: those that
+    /// go next should be chosen late. `None`: as many as the queue has room for. It matters for links with a rate.
+    /// False if the link is gone.
     pub fn set_link_window(&mut self, id: LinkId, side: Side, cells: Option<usize>) -> bool {
         self.of_link_mut(id, side).map(|shard| shard.set_link_window(id, side, cells)).is_some()
     }
 
-    /// Takes a link down, losing what is on it, or lets it be up: it is then, unless a shell at its end is not, or the link
-    /// that it follows. A link that is down takes all it is given and counts it `link_down`, so that senders do not wait for
-    /// it; a shell at its end has no signal ([`crate::External::set_signal`]). False if the link is gone.
+    /// Takes a link down, losing what is on it, or lets it be up: it is then, unless a shell at its end is not, or the
+    /// link that it follows. A link that is down takes all it is given and counts it `link_down`, so that senders do
+    /// not wait for it; a shell at its end has no signal ([`crate::External::set_signal`]). False if the link is gone.
     pub fn set_link_up(&mut self, id: LinkId, up: bool) -> bool {
         self.note_label_changes();
         let there = self.halves(id, |shard| shard.set_link_up(id, up));
@@ -408,8 +412,8 @@ impl Network {
         there
     }
 
-    /// Lets a link be up only while another is, too: who is at its end learns of a fault farther on, as a media converter
-    /// passes a loss of signal through. `None`: it depends on no other. False if the link is gone.
+    /// Lets a link be up only while another is, too: who is at its end learns of a fault farther on, as a media
+    /// converter passes a loss of signal through. `None`: it depends on no other. False if the link is gone.
     pub fn follow(&mut self, id: LinkId, other: Option<LinkId>) -> bool {
         let other = other.filter(|other| *other != id).map(|other| {
             let up = self.of_link(other, Side::A).and_then(|shard| Some(shard.link(other)?.up.clone()));
@@ -424,14 +428,15 @@ impl Network {
         self.of_link(id, Side::A).is_some_and(|shard| shard.has_signal(id))
     }
 
-    /// The external end of a link as port 0: inputs are what the network sent to the outside, outputs go into the network.
-    /// `None` if the link is gone or has no external end.
+    /// The external end of a link as port 0: inputs are what the network sent to the outside, outputs go into the
+    /// network. `None` if the link is gone or has no external end.
     pub fn external<R>(&mut self, id: LinkId, now: Time, f: impl FnOnce(&mut NodeIo<'_>) -> R) -> Option<R> {
         self.note_label_changes();
         self.of_link_mut(id, Side::A)?.external(id, now, f)
     }
 
-    /// Copies what the link is given from now on, in both directions; replaces an earlier tap. False if the link is gone.
+    /// Copies what the link is given from now on, in both directions; replaces an earlier tap. False if the link is
+    /// gone.
     pub fn set_tap(&mut self, id: LinkId, config: Option<TapConfig>) -> bool {
         self.halves(id, |shard| shard.set_tap(id, config.clone()))
     }
@@ -441,8 +446,8 @@ impl Network {
         self.of_link(id, Side::A).is_some_and(|shard| shard.has_tap(id))
     }
 
-    /// Wakes `reader` when the tap has seen something after a drain (or now, if it has), once until the next drain, and when the
-    /// tap is gone. False if there is none.
+    /// Wakes `reader` when the tap has seen something after a drain (or now, if it has), once until the next drain, and
+    /// when the tap is gone. False if there is none.
     pub fn set_tap_reader(&mut self, id: LinkId, reader: Waker) -> bool {
         let mut found = false;
         self.halves(id, |shard| {
@@ -456,8 +461,8 @@ impl Network {
 
     /// Swaps what the tap has seen with `buffer`, which is emptied first. False if there is no tap.
     ///
-    /// Of a link between two shards this puts together what either has seen, which takes long where that is much; whoever has
-    /// others wait for the network takes [`Network::drain_taps`].
+    /// Of a link between two shards this puts together what either has seen, which takes long where that is much;
+    /// whoever has others wait for the network takes [`Network::drain_taps`].
     pub fn drain_tap(&mut self, id: LinkId, buffer: &mut TapBuffer) -> bool {
         let mut both = [std::mem::take(buffer), TapBuffer::default()];
         let there = self.drain_taps(id, &mut both);
@@ -469,8 +474,9 @@ impl Network {
         there
     }
 
-    /// Swaps what the tap has seen with `buffers`, which are emptied first: of a link between two shards what was seen at its first
-    /// end, and at its second; of others all in the first. [`tap::merged`] brings them in order. False if there is no tap.
+    /// Swaps what the tap has seen with `buffers`, which are emptied first: of a link between two shards what was seen
+    /// at its first end, and at its second; of others all in the first. [`tap::merged`] brings them in order. False if
+    /// there is no tap.
     ///
     /// [`tap::merged`]: crate::tap::merged
     pub fn drain_taps(&mut self, id: LinkId, buffers: &mut [TapBuffer; 2]) -> bool {
@@ -495,7 +501,8 @@ impl Network {
         self.here().map(Shard::pool)
     }
 
-    /// One round of each shard, one after the other ([`Shard::run`]). True if anything happened: run again before sleeping.
+    /// One round of each shard, one after the other ([`Shard::run`]). True if anything happened: run again before
+    /// sleeping.
     pub fn run(&mut self, now: Time) -> bool {
         self.note_label_changes();
         let mut busy = false;

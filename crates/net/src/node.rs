@@ -23,13 +23,15 @@ pub trait Node: Send {
     /// When the node wants to run even if nothing arrives.
     fn poll_timeout(&self) -> Option<Time>;
 
-    /// Whether it has nothing to do until something arrives, [`Node::poll_timeout`] has come, or somebody has called it by
-    /// [`crate::Network::node_mut`]: then rounds pass it over. A node that waits for room on a link has something to do.
+    /// Whether it has nothing to do until something arrives, [`Node::poll_timeout`] has come, or somebody has called it
+    /// by [`crate::Network::node_mut`]: then rounds pass it over. A node that waits for room on a link has something
+    /// to do.
     fn rests(&self) -> bool {
         false
     }
 
-    /// Whether it takes [`Parcel`]s in place of cells ([`NodeIo::take_parcel`]), each as soon as it is the oldest on its link.
+    /// Whether it takes [`Parcel`]s in place of cells ([`NodeIo::take_parcel`]), each as soon as it is the oldest on
+    /// its link.
     fn takes_parcels(&self) -> bool {
         false
     }
@@ -164,8 +166,8 @@ pub(crate) struct Lines {
     pub(crate) moved: ReadySet,
     /// Lines on which units of circuits that have gone may be.
     pub(crate) stale_filters: ReadySet,
-    /// Cells, and frames by their cells, that were put on lines, and what nodes did beside that ([`NodeIo::count_work`]): the work
-    /// of a round.
+    /// Cells, and frames by their cells, that were put on lines, and what nodes did beside that
+    /// ([`NodeIo::count_work`]): the work of a round.
     pub(crate) work: usize,
 }
 
@@ -399,8 +401,8 @@ impl NodeIo<'_> {
         self.lines.room(self.port(port).output, false)
     }
 
-    /// [`NodeIo::room`] for a circuit whose rate is promised: its frames wait behind one long frame of others more than these
-    /// may, so that a link's window costs it no rate.
+    /// [`NodeIo::room`] for a circuit whose rate is promised: its frames wait behind one long frame of others more than
+    /// these may, so that a link's window costs it no rate.
     pub fn promised_room(&self, port: usize) -> usize {
         self.lines.room(self.port(port).output, true)
     }
@@ -433,8 +435,8 @@ impl NodeIo<'_> {
         &mut self.lines.pool
     }
 
-    /// Counts what a node did beside putting cells on lines: as much as so many cells. The round ends early once all nodes
-    /// together have done enough.
+    /// Counts what a node did beside putting cells on lines: as much as so many cells. The round ends early once all
+    /// nodes together have done enough.
     pub fn count_work(&mut self, cells: usize) {
         self.lines.work += cells;
     }
@@ -539,7 +541,8 @@ impl Outputs<'_> {
         self.io.count_drops(port, reason, n);
     }
 
-    /// A link from a node's port to another port of the same node, whose ring is being read, cannot be written meanwhile.
+    /// A link from a node's port to another port of the same node, whose ring is being read, cannot be written
+    /// meanwhile.
     fn is_looped(&self, port: usize) -> bool {
         self.io.port(port).output == self.input
     }

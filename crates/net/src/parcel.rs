@@ -1,13 +1,16 @@
-//! Whole PDUs that pass links in memory without having been cells: a parcel stands for the cells that its SDUs would become.
+//! Whole PDUs that pass links in memory without having been cells: a parcel stands for the cells that its SDUs would
+//! become.
 //!
-//! Nothing between two nodes of one process can lose or damage a cell on an unlimited link. So a sender may leave SDUs where they
-//! are, in memory that it keeps until they have been read, and put a [`Parcel`] on the link in place of their cells. A switch that
-//! would pass all these cells at once passes the parcel; the receiving host copies each SDU once, from the sender's memory to the
-//! receiver's, and no checksum is reckoned twice over the same octets. Whoever has to see cells makes them ([`Parcel::cut`]): a queue,
-//! a policer that finds some beyond the contract, a copy for point-to-multipoint, a link that is captured, limited or leaves the
-//! process. In cells, PDUs and octets everybody counts what the cells would have counted.
+//! Nothing between two nodes of one process can lose or damage a cell on an unlimited link. So a sender may leave SDUs
+//! where they are, in memory that it keeps until they have been read, and put a [`Parcel`] on the link in place of
+//! their cells. A switch that would pass all these cells at once passes the parcel; the receiving host copies each SDU
+//! once, from the sender's memory to the receiver's, and no checksum is reckoned twice over the same octets. Whoever
+//! has to see cells makes them ([`Parcel::cut`]): a queue, a policer that finds some beyond the contract, a copy for
+//! point-to-multipoint, a link that is captured, limited or leaves the process. In cells, PDUs and octets everybody
+//! counts what the cells would have counted.
 //!
-//! A parcel keeps its place among the cells of its link. All its SDUs are AAL5 of one circuit, with CLP, EFCI and CPI zero.
+//! A parcel keeps its place among the cells of its link. All its SDUs are AAL5 of one circuit, with CLP, EFCI and CPI
+//! zero.
 
 use sar::{SduMeta, Segmentation};
 use std::any::Any;
@@ -17,8 +20,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 use wire::{Cell, CircuitId, aal5};
 
-/// Memory in which SDUs stay until they have been read. Its owner may write it meanwhile: then a receiver gets what was written.
-/// A receiver that knows the kind of memory can ask for it by its type.
+/// Memory in which SDUs stay until they have been read. Its owner may write it meanwhile: then a receiver gets what was
+/// written. A receiver that knows the kind of memory can ask for it by its type.
 pub trait SduMemory: Any + Debug + Send + Sync {
     /// `octets` octets from `at` on, which are there.
     fn octets(&self, at: usize, octets: usize) -> &[AtomicU8];

@@ -1,7 +1,8 @@
 //! Random streams of virtual time: the same numbers from the same seed, whatever version of whatever crate is in use.
 //!
-//! The stream is that of ChaCha with eight rounds, which is defined octet for octet. What is made of it (shares, numbers
-//! below a bound, orders) is made here, for crates change such rules between versions. The first numbers are in a test.
+//! The stream is that of ChaCha with eight rounds, which is defined octet for octet. What is made of it (shares,
+//! numbers below a bound, orders) is made here, for crates change such rules between versions. The first numbers are in
+//! a test.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};

@@ -1,6 +1,8 @@
-//! What a round has to visit: a bit for each node or line, and the time at which each of the others wants to be visited.
+//! What a round has to visit: a bit for each node or line, and the time at which each of the others wants to be
+//! visited.
 //!
-//! Both keep the order of numbers, so the same network in the same state does the same, whoever asked for a visit first.
+//! Both keep the order of numbers, so the same network in the same state does the same, whoever asked for a visit
+//! first.
 
 use wire::Time;
 

@@ -1,7 +1,8 @@
 //! A single-threaded ring whose contents are seen as contiguous slices: the queue of every link.
 //!
-//! A ring that has become empty begins at its first slot again: one that is emptied often uses few cache lines, however many it has.
-//! The slots of a long one are written for the first time when items first come that far: making it costs no more than a short one.
+//! A ring that has become empty begins at its first slot again: one that is emptied often uses few cache lines, however
+//! many it has. The slots of a long one are written for the first time when items first come that far: making it costs
+//! no more than a short one.
 
 /// Slots of a new ring that are written at once.
 const FIRST_SLOTS: usize = 4096;
@@ -98,8 +99,9 @@ impl<T: Default> Ring<T> {
         }
     }
 
-    /// Moves the oldest `n` items to the end of another ring; fewer, if they are not there or find no room. How many were moved.
-    /// `pass` gets each and the slot that it goes to, whose content is stale; what it leaves behind is stale.
+    /// Moves the oldest `n` items to the end of another ring; fewer, if they are not there or find no room. How many
+    /// were moved. `pass` gets each and the slot that it goes to, whose content is stale; what it leaves behind is
+    /// stale.
     pub fn move_to(&mut self, to: &mut Ring<T>, n: usize, mut pass: impl FnMut(&mut T, &mut T)) -> usize {
         let mut moved = 0;
         while moved < n {

@@ -1,7 +1,7 @@
 //! One thread's share of a network: elements, the links at them, a ready list, deadlines and a pool of frames.
 //!
-//! Elements and links have the numbers that the network gave them; a link between two shards is in both of them, by halves
-//! ([`crate::crossing`]).
+//! Elements and links have the numbers that the network gave them; a link between two shards is in both of them, by
+//! halves ([`crate::crossing`]).
 
 mod externals;
 mod label_changes;
@@ -325,7 +325,8 @@ impl Shard {
         self.wake(node.index);
     }
 
-    /// Removes a link; what is on it is lost. What stood for its other end goes with it. All of that is added to `removed`.
+    /// Removes a link; what is on it is lost. What stood for its other end goes with it. All of that is added to
+    /// `removed`.
     pub(crate) fn drop_link(&mut self, id: LinkId, crossing: Option<NodeId>, removed: &mut RemovedLink) {
         let Some(link) =
             self.links.get_mut(id.index as usize).and_then(|l| l.take_if(|l| l.generation == id.generation))

@@ -30,8 +30,8 @@ impl Default for TapConfig {
 }
 
 impl TapConfig {
-    /// A tap that holds about `mib` MiB of cells, or of frames: 32 are three quarters of a second of a full OC-3c line. It takes
-    /// up memory for what has waited in it, no more.
+    /// A tap that holds about `mib` MiB of cells, or of frames: 32 are three quarters of a second of a full OC-3c line.
+    /// It takes up memory for what has waited in it, no more.
     pub fn of_mib(mib: usize, circuits: Vec<CircuitId>) -> Self {
         TapConfig { circuits, records: mib * CELLS_IN_MIB, octets: mib << 20 }
     }
@@ -79,7 +79,8 @@ enum Head {
     },
 }
 
-/// Records between two drains. Made by the reader, swapped with the tap's own, read, swapped again: no copy, no allocation.
+/// Records between two drains. Made by the reader, swapped with the tap's own, read, swapped again: no copy, no
+/// allocation.
 #[derive(Debug, Default)]
 pub struct TapBuffer {
     heads: Vec<(Time, Side, Head)>,
@@ -119,7 +120,8 @@ impl TapBuffer {
         })
     }
 
-    /// Puts the records of another buffer among these, by their times; of equal times these come first. The other is emptied.
+    /// Puts the records of another buffer among these, by their times; of equal times these come first. The other is
+    /// emptied.
     pub(crate) fn merge(&mut self, other: &mut TapBuffer) {
         self.dropped += other.dropped;
         self.records += std::mem::take(&mut other.records);

@@ -12,8 +12,8 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// Octets of padding between control information and PDU, so that the data lie in a page as they do in the application's buffer:
-    /// less than a page.
+    /// Octets of padding between control information and PDU, so that the data lie in a page as they do in the
+    /// application's buffer: less than a page.
     pub const fn padding(&self, page: usize) -> usize {
         (self.placement % page + page - (self.control + self.headers) % page) % page
     }

@@ -1,6 +1,6 @@
-//! What stands before and behind an application's data, found layer by layer (Almesberger 1995, section 3.5): LLC/SNAP (RFC 2684),
-//! IPv4 (RFC 791), UDP (RFC 768) or TCP (RFC 9293). Each layer says how long its header and its trailer are once it has been
-//! processed; nobody has to know the sum before.
+//! What stands before and behind an application's data, found layer by layer (Almesberger 1995, section 3.5): LLC/SNAP
+//! (RFC 2684), IPv4 (RFC 791), UDP (RFC 768) or TCP (RFC 9293). Each layer says how long its header and its trailer are
+//! once it has been processed; nobody has to know the sum before.
 
 use std::ops::Range;
 use wire::llc;
@@ -204,9 +204,9 @@ fn tcp_sizes(here: &[u8], left: usize) -> Result<Sizes, Mismatch> {
     }
 }
 
-/// A PDU of UDP over IPv4 and LLC/SNAP for an application's port, without a UDP checksum (RFC 768). `options` are octets of IP
-/// options, which say nothing: a multiple of 4, at most 40. Addresses and source port are zero. Data end at 65 507 octets less the
-/// options; what is longer has a wrong length.
+/// A PDU of UDP over IPv4 and LLC/SNAP for an application's port, without a UDP checksum (RFC 768). `options` are
+/// octets of IP options, which say nothing: a multiple of 4, at most 40. Addresses and source port are zero. Data end
+/// at 65 507 octets less the options; what is longer has a wrong length.
 pub fn udp_pdu(port: u16, options: usize, data: &[u8]) -> Vec<u8> {
     /// No operation.
     const NO_OPERATION: u8 = 1;
@@ -235,7 +235,8 @@ pub struct Known {
 }
 
 impl Known {
-    /// The `depth`th layer, counted from 0, has been processed. If it is not what it was, nothing is known of those above it.
+    /// The `depth`th layer, counted from 0, has been processed. If it is not what it was, nothing is known of those
+    /// above it.
     pub fn tell(&mut self, depth: usize, layer: Layer, sizes: Sizes) {
         if self.layers.get(depth) == Some(&(layer, sizes)) {
             return;

@@ -1,9 +1,10 @@
-//! Single copy by pages (Almesberger 1995, sections 3.2 to 3.5): an SDU leaves from the application's own pages, and arrives in
-//! pages that become the application's.
+//! Single copy by pages (Almesberger 1995, sections 3.2 to 3.5): an SDU leaves from the application's own pages, and
+//! arrives in pages that become the application's.
 //!
-//! State machines without system calls. In: what processes do with their pages, what a network interface is done with, headers of
-//! PDUs. Out: orders to whoever keeps page tables and frames ([`Tables`]), scatter-gather lists, guesses where data will be wanted.
-//! A driver of a modelled host carries the orders out on a modelled memory, an endpoint by `mmap`.
+//! State machines without system calls. In: what processes do with their pages, what a network interface is done with,
+//! headers of PDUs. Out: orders to whoever keeps page tables and frames ([`Tables`]), scatter-gather lists, guesses
+//! where data will be wanted. A driver of a modelled host carries the orders out on a modelled memory, an endpoint by
+//! `mmap`.
 //!
 //! | module | what |
 //! |---|---|

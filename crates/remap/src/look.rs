@@ -1,5 +1,5 @@
-//! Perfect prediction (Almesberger 1995, section 3.4): a PDU that is still in the adapter is looked at in the interrupt, at three
-//! fields and a length. What the look assumes is checked when the PDU is in memory.
+//! Perfect prediction (Almesberger 1995, section 3.4): a PDU that is still in the adapter is looked at in the
+//! interrupt, at three fields and a length. What the look assumes is checked when the PDU is in memory.
 
 use crate::layers::{Flow, IP_OCTETS, Layers, Mismatch, UDP, UDP_OCTETS};
 use std::ops::Range;
@@ -16,8 +16,8 @@ pub enum Length {
     /// From AAL5's trailer.
     #[default]
     Aal5,
-    /// From UDP's header, where the look saw one that IP's total length agrees with: octets behind it are not fetched. Else from AAL5's
-    /// trailer.
+    /// From UDP's header, where the look saw one that IP's total length agrees with: octets behind it are not fetched.
+    /// Else from AAL5's trailer.
     Udp,
 }
 
@@ -31,8 +31,8 @@ pub struct Look {
 }
 
 impl Look {
-    /// Looks at a PDU of `octets` octets by its words of 32 bits, most significant octet first. `None`: too short, a fragment but the
-    /// first, or another protocol than UDP.
+    /// Looks at a PDU of `octets` octets by its words of 32 bits, most significant octet first. `None`: too short, a
+    /// fragment but the first, or another protocol than UDP.
     pub fn new(octets: usize, mut word: impl FnMut(usize) -> u32) -> Option<Self> {
         if octets < HEADERS {
             return None;
@@ -56,8 +56,8 @@ impl Look {
         }
     }
 
-    /// Octets of the PDU up to where UDP says that its data end. All of the PDU, if IP has options or another length: what is behind
-    /// would be missed on the slow path.
+    /// Octets of the PDU up to where UDP says that its data end. All of the PDU, if IP has options or another length:
+    /// what is behind would be missed on the slow path.
     pub fn pdu_octets(&self, aal5_octets: usize, mut word: impl FnMut(usize) -> u32) -> usize {
         let (packet, first) = (IP_OCTETS + self.udp_octets, word(2));
         let (version_and_header, total) = (first >> 24, (first & 0xffff) as usize);
@@ -65,7 +65,8 @@ impl Look {
         if agrees { aal5_octets.min(ROUTED_OCTETS + packet) } else { aal5_octets }
     }
 
-    /// Holds all fields against what the look has assumed. `pdu` is the beginning of the PDU, with all headers. Gives where the data are.
+    /// Holds all fields against what the look has assumed. `pdu` is the beginning of the PDU, with all headers. Gives
+    /// where the data are.
     ///
     /// # Errors
     /// What is otherwise: the PDU goes the slow path.

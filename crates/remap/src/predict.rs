@@ -1,5 +1,6 @@
-//! Heuristics of a circuit that several applications share (Almesberger 1995, sections 3.3 and 3.5): who the next PDU is for, from the
-//! last ones; and whether PDUs so often have a trailer on two pages that they should come to memory in a row.
+//! Heuristics of a circuit that several applications share (Almesberger 1995, sections 3.3 and 3.5): who the next PDU
+//! is for, from the last ones; and whether PDUs so often have a trailer on two pages that they should come to memory in
+//! a row.
 
 use crate::layers::{Flow, Known, Layer, Sizes};
 use std::collections::BTreeMap;
@@ -56,7 +57,8 @@ impl Predictor {
         self.recent.truncate(LOOK_BACK);
     }
 
-    /// A layer of an application's PDU has been processed, the `depth`th from 0 on. What does not fit in any more is not remembered.
+    /// A layer of an application's PDU has been processed, the `depth`th from 0 on. What does not fit in any more is
+    /// not remembered.
     pub fn tell(&mut self, flow: Flow, depth: usize, layer: Layer, sizes: Sizes) {
         if self.known.len() < FLOWS || self.known.contains_key(&flow) {
             self.known.entry(flow).or_default().tell(depth, layer, sizes);

@@ -1,11 +1,12 @@
 //! Address spaces: which frame each page of each process lies on, who may write it, and what keeps a frame.
 //!
-//! A page of an application is a *slot*: processes that share memory have the same slot, processes after a fork have slots of their
-//! own on one frame. A frame belongs to slots, to SDUs that are leaving from it (*pins*), and to the network interface that receives
-//! into it (a *hold*). One rule says who may write: **a page is writable if its frame belongs to one slot and to nobody else.** All
-//! else follows: a write to a page that is leaving gets a copy in its place, in every process that shares it; what is to be
-//! overwritten wholly gets a new frame and no copy; and a frame that was received into becomes a page of the application. No page
-//! ever shows a frame with octets that its process has neither written nor been sent: a frame is filled before it is mapped.
+//! A page of an application is a *slot*: processes that share memory have the same slot, processes after a fork have
+//! slots of their own on one frame. A frame belongs to slots, to SDUs that are leaving from it (*pins*), and to the
+//! network interface that receives into it (a *hold*). One rule says who may write: **a page is writable if its frame
+//! belongs to one slot and to nobody else.** All else follows: a write to a page that is leaving gets a copy in its
+//! place, in every process that shares it; what is to be overwritten wholly gets a new frame and no copy; and a frame
+//! that was received into becomes a page of the application. No page ever shows a frame with octets that its process
+//! has neither written nor been sent: a frame is filled before it is mapped.
 
 mod deliver;
 
@@ -211,7 +212,8 @@ impl Spaces {
         address / page..address.saturating_add(octets as u64).div_ceil(page)
     }
 
-    /// A range of a process's memory, page by page: the page, where in it the range begins, and how many octets are in it.
+    /// A range of a process's memory, page by page: the page, where in it the range begins, and how many octets are in
+    /// it.
     fn pieces(&self, address: u64, octets: usize) -> impl Iterator<Item = (u64, usize, usize)> + use<> {
         let page = self.page;
         self.pages(address, octets).map(move |number| {
@@ -339,8 +341,8 @@ impl Spaces {
         Ok(())
     }
 
-    /// Makes `child` a copy of a process: shared pages stay shared, of others both get copies once one of them writes. Nothing, if
-    /// the child exists.
+    /// Makes `child` a copy of a process: shared pages stay shared, of others both get copies once one of them writes.
+    /// Nothing, if the child exists.
     pub fn fork(&mut self, process: Process, child: Process, tables: &mut impl Tables) {
         if self.spaces.contains_key(&child) {
             return;
@@ -385,8 +387,8 @@ impl Spaces {
         self.unmap(process, 0, usize::MAX, tables);
     }
 
-    /// Locks the pages of an SDU against page replacement and protects them against writing until [`Spaces::complete`]; gives where
-    /// they lie. What leaves is what is there now.
+    /// Locks the pages of an SDU against page replacement and protects them against writing until [`Spaces::complete`];
+    /// gives where they lie. What leaves is what is there now.
     ///
     /// # Errors
     /// The process has not all of the pages.
@@ -417,8 +419,8 @@ impl Spaces {
         Ok(Sending { number: self.numbers, gather })
     }
 
-    /// An SDU has been copied to the adapter, or its last cell has left: its pages are the application's alone again. Of a number
-    /// that is not under way nothing is done.
+    /// An SDU has been copied to the adapter, or its last cell has left: its pages are the application's alone again.
+    /// Of a number that is not under way nothing is done.
     pub fn complete(&mut self, number: u64, tables: &mut impl Tables) {
         for frame in self.sendings.remove(&number).unwrap_or_default() {
             let state = &mut self.frames[frame.0 as usize];
@@ -438,7 +440,8 @@ impl Spaces {
     /// A process writes to a page that it may read only. When this returns `Ok`, it may write.
     ///
     /// # Errors
-    /// It has no such page; it has to wait until an SDU has left; or there is no frame for a copy, and nothing to wait for.
+    /// It has no such page; it has to wait until an SDU has left; or there is no frame for a copy, and nothing to wait
+    /// for.
     pub fn write_fault(&mut self, process: Process, address: u64, tables: &mut impl Tables) -> Result<(), Refusal> {
         let slot = self.slot(process, address / self.page as u64).ok_or(Refusal::NoPage { address })?;
         let frame = self.slots[slot as usize].frame;
@@ -467,9 +470,9 @@ impl Spaces {
         }
     }
 
-    /// A system call writes octets to a process's memory. Pages that it overwrites wholly and that may not be written now are replaced
-    /// without a copy, in all processes that share them. Gives how many octets were written: fewer, where it has to wait for an SDU to
-    /// leave, or finds no frame.
+    /// A system call writes octets to a process's memory. Pages that it overwrites wholly and that may not be written
+    /// now are replaced without a copy, in all processes that share them. Gives how many octets were written: fewer,
+    /// where it has to wait for an SDU to leave, or finds no frame.
     ///
     /// # Errors
     /// The process has not all of the pages: then nothing is written.

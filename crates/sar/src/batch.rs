@@ -30,7 +30,8 @@ pub fn segment_batch_by(kernel: Kernel, sdus: &[Outgoing<'_>], out: &mut [Cell])
     unsafe { kernel.segment_batch::<SLOT>(sdus, out.as_mut_ptr().cast(), out.len()) }
 }
 
-/// The same into cells as on the wire, 53 octets each with their HEC; what is left over after whole cells stays as it is.
+/// The same into cells as on the wire, 53 octets each with their HEC; what is left over after whole cells stays as it
+/// is.
 #[allow(unsafe_code)]
 pub fn segment_batch53(kernel: Kernel, sdus: &[Outgoing<'_>], out: &mut [u8]) -> Batch {
     // SAFETY: room for as many cells as the slice has 53 octets.

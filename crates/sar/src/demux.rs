@@ -1,7 +1,7 @@
 //! AAL5 reassembly of many circuits whose cells come mixed, into the buffers of one pool.
 //!
-//! A circuit has half a cache line in an open-addressed table; a cell costs one lookup, one payload and the CRC, whatever
-//! came before it. Memory is what [`DemuxConfig`] says: a PDU for which no buffer is free is dropped and
+//! A circuit has half a cache line in an open-addressed table; a cell costs one lookup, one payload and the CRC,
+//! whatever came before it. Memory is what [`DemuxConfig`] says: a PDU for which no buffer is free is dropped and
 //! counted. The pool is the caller's octets; a delivered SDU stays in its buffer until the caller releases it.
 //!
 //! ```

@@ -1,4 +1,5 @@
-//! What makes an AAL5 PDU that has ended undeliverable (I.363.5 section 9.2.1): the same answer for one circuit and for many.
+//! What makes an AAL5 PDU that has ended undeliverable (I.363.5 section 9.2.1): the same answer for one circuit and for
+//! many.
 
 use wire::DropReason;
 use wire::aal5::{TRAILER_OCTETS, Trailer};

@@ -2,8 +2,8 @@
 //!
 //! The caller takes a buffer before a PDU's first cell ([`Reassembler::needs_buffer`]) and gives it at each call until
 //! an event other than [`Event::NeedMore`]. Without one it calls [`Reassembler::skip`]. A lost last cell makes two PDUs
-//! one, which the length or the CRC shows: both are lost, the next is whole. Nothing past an SDU's own cells is written,
-//! and nothing past the buffer; the padding and trailer are written only where they fit.
+//! one, which the length or the CRC shows: both are lost, the next is whole. Nothing past an SDU's own cells is
+//! written, and nothing past the buffer; the padding and trailer are written only where they fit.
 //!
 //! The cells are those of one circuit: whose they are is not looked at again (many circuits: [`crate::Demux`]).
 
@@ -166,7 +166,8 @@ impl<C: Count> Reassembler<C> {
         self.skip_for(DropReason::NoBuffer, cells, now)
     }
 
-    /// The same for another reason than that. Nothing is checked: it is that reason, whatever else is wrong with the PDU.
+    /// The same for another reason than that. Nothing is checked: it is that reason, whatever else is wrong with the
+    /// PDU.
     pub fn skip_for(&mut self, reason: DropReason, cells: &[Cell], now: Time) -> Step {
         if !cells.is_empty() {
             self.lost.get_or_insert(reason);
@@ -246,8 +247,8 @@ impl<C: Count> Reassembler<C> {
         self.config.timeout.filter(|_| begun).map(|limit| self.last_cell + limit)
     }
 
-    /// Gives up a PDU whose next cell is overdue, counted; its buffer may be used again. The next cell begins a new PDU:
-    /// if it is a late one of the old PDU, the CRC will show it.
+    /// Gives up a PDU whose next cell is overdue, counted; its buffer may be used again. The next cell begins a new
+    /// PDU: if it is a late one of the old PDU, the CRC will show it.
     pub fn handle_timeout(&mut self, now: Time) -> Option<DropReason> {
         let _due = self.poll_timeout().filter(|due| *due <= now)?;
         let _ = self.failed(DropReason::Timeout);

@@ -93,8 +93,8 @@ impl Segmentation {
         }
     }
 
-    /// The same for an SDU in memory that its owner may still write. Some kernels read an octet twice, to copy it and for
-    /// the CRC: an owner that writes meanwhile may send a PDU that its receiver drops, and nothing else.
+    /// The same for an SDU in memory that its owner may still write. Some kernels read an octet twice, to copy it and
+    /// for the CRC: an owner that writes meanwhile may send a PDU that its receiver drops, and nothing else.
     pub fn fill_shared(&mut self, sdu: &[AtomicU8], out: &mut [Cell]) -> usize {
         // SAFETY: as above; no octet is an invalid value, whoever writes it when, and no decision depends on one.
         #[allow(unsafe_code)]

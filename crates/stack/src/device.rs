@@ -1,4 +1,5 @@
-//! Where IP packets and Ethernet frames come from and go to: a TUN or TAP device, a TCP/IP stack in this process, or `pppd`.
+//! Where IP packets and Ethernet frames come from and go to: a TUN or TAP device, a TCP/IP stack in this process, or
+//! `pppd`.
 
 pub mod calls;
 pub mod inprocess;

@@ -100,7 +100,8 @@ pub fn sum(octets: &[u8]) -> u64 {
     rest.iter().fold(words, |sum, octet| sum.wrapping_add(u64::from(*octet)))
 }
 
-/// The sum of all words. What no word has is a few octets of the SDU's last line, which the words before it have brought along.
+/// The sum of all words. What no word has is a few octets of the SDU's last line, which the words before it have
+/// brought along.
 pub fn sum_words(words: &[AtomicU64]) -> u64 {
     words.iter().fold(0, |sum, word| sum.wrapping_add(word.load(Ordering::Relaxed)))
 }

@@ -1,11 +1,12 @@
-//! Who makes room where all places for calls are taken: so that one station that calls often keeps no other from calling.
+//! Who makes room where all places for calls are taken: so that one station that calls often keeps no other from
+//! calling.
 
 use std::collections::BTreeMap;
 use wire::aesa::Aesa;
 
-/// Of calls that came, which one ends for one more from `from`: of the station that has most, if that are at least two more
-/// than the caller's, so that no two stations push out each other in turns; of its calls one that is of no use yet, and the
-/// first of those. `None`: the new one is refused.
+/// Of calls that came, which one ends for one more from `from`: of the station that has most, if that are at least two
+/// more than the caller's, so that no two stations push out each other in turns; of its calls one that is of no use
+/// yet, and the first of those. `None`: the new one is refused.
 ///
 /// In: each call, oldest first, with its name, who called, and whether it is of use.
 pub(crate) fn who_yields<C: Copy>(

@@ -1,5 +1,5 @@
-//! PPP over ATM (RFC 2364): PPP frames in AAL5 SDUs on one side, the octets of an asynchronous line (RFC 1662), as `pppd` speaks on a
-//! pseudo-terminal, on the other. A state machine; [`crate::device::pppd`] is its shell.
+//! PPP over ATM (RFC 2364): PPP frames in AAL5 SDUs on one side, the octets of an asynchronous line (RFC 1662), as
+//! `pppd` speaks on a pseudo-terminal, on the other. A state machine; [`crate::device::pppd`] is its shell.
 
 use wire::DropReason;
 use wire::llc::Protocol;

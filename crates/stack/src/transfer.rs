@@ -11,9 +11,10 @@
 //! | 8..16 | number of the PDU, from 0 |
 //! | 16.. | octets of the stream |
 //!
-//! and of the receiver, for each few PDUs: kind 2, the stream's number, the number of the first PDU that is missing, and
-//! 64 bits that say which of the 64 after that one have come. Kind 4, without more, answers a PDU of a stream that the
-//! receiver does not follow: its sender gives up at once rather than waiting. `docs/transfer.md` has both octet by octet.
+//! and of the receiver, for each few PDUs: kind 2, the stream's number, the number of the first PDU that is missing,
+//! and 64 bits that say which of the 64 after that one have come. Kind 4, without more, answers a PDU of a stream that
+//! the receiver does not follow: its sender gives up at once rather than waiting. `docs/transfer.md` has both octet by
+//! octet.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -257,7 +258,8 @@ impl Receiver {
             self.stream = Some(stream);
         }
         if self.stream != Some(stream) {
-            // Too late for the beginning, or somebody else's. After the end, what comes is for the next receiver on this circuit, who will answer.
+            // Too late for the beginning, or somebody else's. After the end, what comes is for the next receiver on
+            // this circuit, who will answer.
             self.stranger = (!self.ended).then_some(stream);
             return false;
         }

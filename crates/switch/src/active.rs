@@ -1,7 +1,7 @@
 //! Who waits to send: queues of circuit numbers, first in, first out, one for each port and class.
 //!
-//! A queue is a chain of 64-octet blocks of numbers out of one pool, not a chain through the circuits: whoever serves it
-//! can look ahead and fetch circuits before their turn without touching them one after another.
+//! A queue is a chain of 64-octet blocks of numbers out of one pool, not a chain through the circuits: whoever serves
+//! it can look ahead and fetch circuits before their turn without touching them one after another.
 
 use crate::table::Table;
 

@@ -1,8 +1,8 @@
-//! Alarms at a switch (I.610): AIS on every circuit that comes in by a link that is down, and at the ends of paths whose channels are
-//! switched one by one: their AIS becomes AIS of each channel, and RDI goes back.
+//! Alarms at a switch (I.610): AIS on every circuit that comes in by a link that is down, and at the ends of paths
+//! whose channels are switched one by one: their AIS becomes AIS of each channel, and RDI goes back.
 //!
-//! In: whether a port has a signal, OAM cells of paths that end here, `now`. Out: AIS cells at the outputs, RDI cells at the port, what
-//! `status` shows. `docs/oam.md` publishes the rules.
+//! In: whether a port has a signal, OAM cells of paths that end here, `now`. Out: AIS cells at the outputs, RDI cells
+//! at the port, what `status` shows. `docs/oam.md` publishes the rules.
 
 use crate::circuit::flag;
 use crate::indication::{Due, Indications, Key};
@@ -83,8 +83,8 @@ impl Alarms {
 }
 
 impl Switch {
-    /// Says whether a port's link passes anything. While it does not, each circuit that comes in there is sent AIS, at once and once a
-    /// second, by the port that it leaves by.
+    /// Says whether a port's link passes anything. While it does not, each circuit that comes in there is sent AIS, at
+    /// once and once a second, by the port that it leaves by.
     pub fn set_signal(&mut self, port: u16, signal: bool, now: Time) {
         if usize::from(port) >= self.plane.ports.len() {
             return;
@@ -249,7 +249,8 @@ impl Switch {
                 self.alarms.paths.insert(key, EndPoint::new(config));
             }
             Function::Ais(_) | Function::Rdi(_) | Function::ContinuityCheck => {}
-            // Performance monitoring and continuity check need every user cell, and the channels' cells pass one by one.
+            // Performance monitoring and continuity check need every user cell, and the channels' cells pass one by
+            // one.
             Function::Activation(activation) if activation.message.is_request() => {
                 let denied = Cell::new(header, Function::Activation(activation.answered(false)).emit());
                 self.reply(port, denied, now);
@@ -263,8 +264,8 @@ impl Switch {
         if waited_for { Ok(()) } else { Err(DropReason::NotOpen) }
     }
 
-    /// Sends a cell of the switch's own back, or counts it. The far end counts it among the cells of its circuit, so it needs a
-    /// credit of a circuit with credits.
+    /// Sends a cell of the switch's own back, or counts it. The far end counts it among the cells of its circuit, so it
+    /// needs a credit of a circuit with credits.
     pub(crate) fn reply(&mut self, port: u16, cell: Cell, now: Time) {
         let (input, word) = (usize::from(port), cell.header_word());
         let id = match cell.circuit().vci {
@@ -282,7 +283,8 @@ impl Switch {
         }
     }
 
-    /// Sends what a path's end has to say, tells its channels of its alarm or of the end of it, and forgets an end at rest.
+    /// Sends what a path's end has to say, tells its channels of its alarm or of the end of it, and forgets an end at
+    /// rest.
     fn pump_path(&mut self, key: PathKey, now: Time) {
         let (port, vpi, segment) = key;
         let Some(point) = self.alarms.paths.get_mut(&key) else { return };
@@ -296,7 +298,8 @@ impl Switch {
         }
         let due = point.poll_timeout();
         self.alarms.timers.arm(key, &mut point.armed, due);
-        // One that has an entry among the timers stays until that fires: no two entries for one place, however often it comes and goes.
+        // One that has an entry among the timers stays until that fires: no two entries for one place, however often it
+        // comes and goes.
         if point.is_at_rest() && point.armed.is_none() {
             self.alarms.paths.remove(&key);
         }

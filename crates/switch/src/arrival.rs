@@ -1,7 +1,7 @@
 //! When the cells of a batch count as having come in, for policing.
 //!
-//! Whoever runs a switch hands it many cells at once, which came one after another. A link that knows when each did stamps
-//! them; of others the time since the last batch is shared out evenly.
+//! Whoever runs a switch hands it many cells at once, which came one after another. A link that knows when each did
+//! stamps them; of others the time since the last batch is shared out evenly.
 
 use crate::police::{Ticks, Verdict, ticks};
 use std::time::Duration;
@@ -13,7 +13,8 @@ pub enum Arrival {
     /// All cells of a batch come at the moment at which it is handed over.
     #[default]
     Together,
-    /// Each cell comes at its own time ([`Cell::at`]), if it has one that is not later than the batch and at most a second before it.
+    /// Each cell comes at its own time ([`Cell::at`]), if it has one that is not later than the batch and at most a
+    /// second before it.
     Stamped,
     /// Evenly spaced since the batch before, or over so long before this one, whichever is shorter.
     Spaced(Duration),

@@ -1,7 +1,7 @@
 //! Other bounds for a switch that runs: what is queued, counted and granted stays.
 //!
-//! Nothing takes long where the switch runs. What its tables grow by is allocated by whoever asks for more ([`Room`]), and
-//! nothing in them moves. Ports come and go a few at a time ([`Switch::settle`]).
+//! Nothing takes long where the switch runs. What its tables grow by is allocated by whoever asks for more ([`Room`]),
+//! and nothing in them moves. Ports come and go a few at a time ([`Switch::settle`]).
 
 use crate::active::{Block, Pool};
 use crate::change::ChangeError;
@@ -14,8 +14,8 @@ use crate::{Class, Switch, SwitchConfig, max_circuits};
 use std::collections::TryReserveError;
 use wire::{Cell, DropReason};
 
-/// What a switch's tables grow by: memory that was allocated elsewhere. What is left of it afterwards was not needed, or is what the
-/// switch does not need any more; it is to be dropped where nobody waits.
+/// What a switch's tables grow by: memory that was allocated elsewhere. What is left of it afterwards was not needed,
+/// or is what the switch does not need any more; it is to be dropped where nobody waits.
 #[derive(Debug, Default)]
 pub struct Room {
     circuits: Vec<Circuit>,
@@ -68,12 +68,12 @@ impl Switch {
         Ok(())
     }
 
-    /// Gives it another bound on circuits, and begins to give it another number of ports, which [`Switch::settle`] goes on with. New
-    /// ports are down and carry no credits. `room` is what its tables grow by.
+    /// Gives it another bound on circuits, and begins to give it another number of ports, which [`Switch::settle`] goes
+    /// on with. New ports are down and carry no credits. `room` is what its tables grow by.
     ///
     /// # Errors
-    /// [`ChangeError::NoPort`] with a port in use that would be gone, [`ChangeError::Full`] if more circuits are in use,
-    /// [`ChangeError::Busy`] while a transaction is under way or ports are being taken away; nothing has changed.
+    /// [`ChangeError::NoPort`] with a port in use that would be gone, [`ChangeError::Full`] if more circuits are in
+    /// use, [`ChangeError::Busy`] while a transaction is under way or ports are being taken away; nothing has changed.
     pub fn begin_bounds(&mut self, ports: u16, circuits: u32, room: &mut Room) -> Result<(), ChangeError> {
         if self.changes.is_some() || self.plane.ports.len() > self.config.ports.into() {
             return Err(ChangeError::Busy);
@@ -107,8 +107,8 @@ impl Switch {
         Ok(())
     }
 
-    /// Makes or takes away some of the ports that are to come or go, `most` at most. Those that are gone are put to what is left of
-    /// `room`. False if there are none.
+    /// Makes or takes away some of the ports that are to come or go, `most` at most. Those that are gone are put to
+    /// what is left of `room`. False if there are none.
     pub fn settle(&mut self, most: usize, room: &mut Room) -> bool {
         let (there, wanted) = (self.plane.ports.len(), usize::from(self.wanted_ports));
         if there > wanted {

@@ -1,9 +1,9 @@
 //! Changes of the table: transactions, checked whole, prepared aside and applied in bounded slices.
 //!
-//! A transaction passes three phases. *Check*: each change is held against the table as the changes before it will leave
-//! it. *Prepare*: lines, pages, profiles and windows are reserved; no cell can reach them. *Link*: labels are set, one change
-//! after another; nothing can fail any more. An error in the first two phases undoes what was prepared, and the table is as
-//! it was. What a transaction removes makes room for later transactions only.
+//! A transaction passes three phases. *Check*: each change is held against the table as the changes before it will
+//! leave it. *Prepare*: lines, pages, profiles and windows are reserved; no cell can reach them. *Link*: labels are
+//! set, one change after another; nothing can fail any more. An error in the first two phases undoes what was prepared,
+//! and the table is as it was. What a transaction removes makes room for later transactions only.
 
 mod link;
 mod profile;
@@ -135,9 +135,9 @@ impl Transaction {
         self.changes.is_empty()
     }
 
-    /// Lets cells that come in at port and label `from` leave at port and label `to`. Where `from` is in use already, `to`
-    /// becomes a further leaf: the route is point-to-multipoint then. A leaf that is added within a PDU begins with the
-    /// next one. The first branch's profile says how the route is policed.
+    /// Lets cells that come in at port and label `from` leave at port and label `to`. Where `from` is in use already,
+    /// `to` becomes a further leaf: the route is point-to-multipoint then. A leaf that is added within a PDU begins
+    /// with the next one. The first branch's profile says how the route is policed.
     pub fn add(&mut self, from: (u16, Label), to: (u16, Label), profile: &Profile) {
         let number = match self.profiles.last() {
             Some(last) if last == profile => self.profiles.len() as u32 - 1,
@@ -237,8 +237,8 @@ impl Switch {
         Ok(())
     }
 
-    /// Does at most `steps` steps of the transaction that is under way; each change takes three. Between two calls cells
-    /// pass by the table as it is.
+    /// Does at most `steps` steps of the transaction that is under way; each change takes three. Between two calls
+    /// cells pass by the table as it is.
     ///
     /// # Errors
     /// Which change could not be made; nothing of the transaction is applied then.

@@ -54,7 +54,8 @@ pub(crate) struct Circuit {
     /// Management cells in its queue; none are counted for a circuit with credits.
     pub(crate) management: u8,
     pub(crate) flags: u8,
-    /// Theoretical arrival times of peak and sustainable rate; of a circuit that is not policed, what EPD and PPD dropped.
+    /// Theoretical arrival times of peak and sustainable rate; of a circuit that is not policed, what EPD and PPD
+    /// dropped.
     pub(crate) times: [Ticks; 2],
     /// First and last queued cell. Of a line that is not in use, `head` is the next such line.
     pub(crate) head: u32,

@@ -8,8 +8,8 @@ use crate::profile::Class;
 pub struct SwitchConfig {
     /// Ports 0 to `ports` - 1.
     pub ports: u16,
-    /// Circuits, in one direction each, at most 8 388 607. A point-to-multipoint circuit counts once for its root and once for
-    /// each leaf.
+    /// Circuits, in one direction each, at most 8 388 607. A point-to-multipoint circuit counts once for its root and
+    /// once for each leaf.
     pub circuits: u32,
     /// Pages of the label table, of 768 octets and 1 KiB each. A page holds 256 neighbouring VCIs.
     pub index_pages: u32,
@@ -19,8 +19,8 @@ pub struct SwitchConfig {
     pub credit_cells: u32,
     /// Cells of the switch's own that may wait at one port: answers to OAM cells, ends of PDUs of removed circuits.
     pub control_cells: u16,
-    /// OAM cells that may be queued at one port: half of them may be others than the first of a circuit. They take no room
-    /// from data, nor data from them.
+    /// OAM cells that may be queued at one port: half of them may be others than the first of a circuit. They take no
+    /// room from data, nor data from them.
     pub management_cells: u32,
     /// Different profiles of circuits.
     pub profiles: u16,
@@ -62,9 +62,9 @@ impl SwitchConfig {
     }
 
     /// Octets of memory at most, in the order: circuits (line), label table (pages with their use),
-    /// pages beside these that say where cells leave, label table of circuits with credits, cell store (cells, free places),
-    /// queues of waiting circuits, cells of the switch's own. A circuit with a contract has at most 256 octets beside its line,
-    /// which are not in this sum.
+    /// pages beside these that say where cells leave, label table of circuits with credits, cell store (cells, free
+    /// places), queues of waiting circuits, cells of the switch's own. A circuit with a contract has at most 256 octets
+    /// beside its line, which are not in this sum.
     pub const fn max_octets(&self) -> usize {
         let pages = self.index_pages as usize * (PAGE_OCTETS + 2 + 4);
         let queues = self.ports as usize * Class::COUNT;

@@ -1,5 +1,5 @@
-//! What a circuit with a contract has beside its line: its schedule at the output, and what was counted of it. One wheel for
-//! all ports says which circuits are due; these wait in lists, by port and class, for their next cell's turn.
+//! What a circuit with a contract has beside its line: its schedule at the output, and what was counted of it. One
+//! wheel for all ports says which circuits are due; these wait in lists, by port and class, for their next cell's turn.
 
 use crate::circuit::{NONE, ends_pdu, flag};
 use crate::forward::count_cells;
@@ -251,8 +251,8 @@ impl Contracts {
         (entry.prev, entry.next, entry.waits) = (tail, NONE, Waits::Due);
     }
 
-    /// Lets a circuit of this shape that has cells wait until its next one is due, at most `behind` before `now`; true if it is
-    /// by now.
+    /// Lets a circuit of this shape that has cells wait until its next one is due, at most `behind` before `now`; true
+    /// if it is by now.
     #[inline]
     fn schedule(&mut self, at: u32, shape: &Shape, now: Time, behind: Ticks) -> bool {
         let entry = &mut self.entries[at as usize];
@@ -269,8 +269,8 @@ impl Contracts {
         true
     }
 
-    /// A circuit of this shape has got cells: it waits until the first is due, unless one waits already. True if it waits from now
-    /// on, and is due.
+    /// A circuit of this shape has got cells: it waits until the first is due, unless one waits already. True if it
+    /// waits from now on, and is due.
     #[inline]
     pub(crate) fn note_backlog(&mut self, at: u32, shape: &Shape, now: Time) -> bool {
         self.entries[at as usize].waits == Waits::Nowhere && self.schedule(at, shape, now, 0)
@@ -356,8 +356,8 @@ impl CellPlane {
 }
 
 impl Switch {
-    /// Circuits with a contract that leave by a port. Where there is one, whoever runs the switch should not take more cells
-    /// from it than the link can send soon: order is kept here, not there.
+    /// Circuits with a contract that leave by a port. Where there is one, whoever runs the switch should not take more
+    /// cells from it than the link can send soon: order is kept here, not there.
     pub fn contracts_at(&self, port: u16) -> usize {
         self.plane.contracts.ports.get(usize::from(port)).map_or(0, |port| port.users as usize)
     }

@@ -21,11 +21,11 @@ pub struct CircuitCounters {
     pub policed: u64,
     /// Of those dropped: with whole PDUs (EPD), or as the rest of a PDU that had lost a cell (PPD).
     pub early: u64,
-    /// Nanoseconds by which a shaped cell left after it was due, at most: the variation of delay that this switch has added, up to four
-    /// seconds.
+    /// Nanoseconds by which a shaped cell left after it was due, at most: the variation of delay that this switch has
+    /// added, up to four seconds.
     pub late_nanos: u64,
-    /// Cells of a shaped circuit that left when they were due, in 1000 s: measured over a second and what the next cell took
-    /// to come.
+    /// Cells of a shaped circuit that left when they were due, in 1000 s: measured over a second and what the next cell
+    /// took to come.
     pub cells_per_1000_s: u64,
 }
 
@@ -71,8 +71,8 @@ pub struct BranchInfo {
     pub counters: CircuitCounters,
     /// What it has in common with others.
     pub profile: Profile,
-    /// Cells of the route that did not come to it: those before it was added, the rest of the PDU in which it was, and those
-    /// that policing dropped before all branches.
+    /// Cells of the route that did not come to it: those before it was added, the rest of the PDU in which it was, and
+    /// those that policing dropped before all branches.
     pub missed: u64,
 }
 
@@ -127,7 +127,8 @@ impl Switch {
         self.plane.ports.get(usize::from(port)).map(|port| port.counters).unwrap_or_default()
     }
 
-    /// How many cells were for one port and were dropped: what changes less often than [`Switch::port_counters`] and costs less to ask for.
+    /// How many cells were for one port and were dropped: what changes less often than [`Switch::port_counters`] and
+    /// costs less to ask for.
     pub fn dropped_at(&self, port: u16) -> u64 {
         self.plane.ports.get(usize::from(port)).map_or(0, |port| port.counters.sent.dropped_total())
     }

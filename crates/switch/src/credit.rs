@@ -1,14 +1,16 @@
 //! Flow control by credits, circuit by circuit, between the two ends of a link: a machine for each end.
 //!
-//! After Kung and Morris, "Credit-based flow control for ATM networks" (1995; the scheme N23): the receiver of a circuit's
-//! cells tells their sender how many cells it may have sent in all. Both ends count from the same zero and modulo 2^32, so
-//! that any message makes good those before it that were lost. Messages are entries of credit cells ([`wire::credit`]).
+//! After Kung and Morris, "Credit-based flow control for ATM networks" (1995; the scheme N23): the receiver of a
+//! circuit's cells tells their sender how many cells it may have sent in all. Both ends count from the same zero and
+//! modulo 2^32, so that any message makes good those before it that were lost. Messages are entries of credit cells
+//! ([`wire::credit`]).
 //!
-//! - A sender begins without credit. It asks by a *start*, with a number for this life of the circuit (its incarnation),
-//!   and repeats it until a *limit* of that incarnation comes.
-//! - A receiver answers each start and check by a limit, and sends one of its own accord when a quarter of its window was freed.
-//! - A check travels among the cells and says how many were sent before it. What the receiver is short of was lost on the
-//!   link; it counts as received and forwarded, so that its credit is not lost with it.
+//! - A sender begins without credit. It asks by a *start*, with a number for this life of the circuit (its
+//!   incarnation), and repeats it until a *limit* of that incarnation comes.
+//! - A receiver answers each start and check by a limit, and sends one of its own accord when a quarter of its window
+//!   was freed.
+//! - A check travels among the cells and says how many were sent before it. What the receiver is short of was lost on
+//!   the link; it counts as received and forwarded, so that its credit is not lost with it.
 //!
 //! A switch has both machines for each circuit with credits; a host interface has a [`Sender`] for each circuit that it
 //! sends on and a [`Receiver`] for each that it receives from. Neither sends, waits or allocates.

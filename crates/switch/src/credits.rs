@@ -169,7 +169,8 @@ impl CellPlane {
         self.notice_limit(side);
     }
 
-    /// A cell of a circuit with credits came in and ended here: its sender has spent a credit for it, which is free again.
+    /// A cell of a circuit with credits came in and ended here: its sender has spent a credit for it, which is free
+    /// again.
     pub(crate) fn return_credit(&mut self, id: u32) {
         let side = self.circuits[id as usize].side;
         let receiver = &mut self.credits.get(side).receiver;

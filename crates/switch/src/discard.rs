@@ -1,5 +1,5 @@
-//! Discard by policy: cells of low priority, whole PDUs of circuits with more than their share of the queue, rests of PDUs.
-//! `docs/switch.md` publishes these rules.
+//! Discard by policy: cells of low priority, whole PDUs of circuits with more than their share of the queue, rests of
+//! PDUs. `docs/switch.md` publishes these rules.
 
 use crate::circuit::{Circuit, Frame, ends_pdu, flag};
 use crate::forward::{Admission, admit_all, admit_cell};
@@ -10,8 +10,8 @@ use crate::{CellPlane, Outputs};
 use wire::{Cell, DropReason};
 
 impl CellPlane {
-    /// Accepts or drops cells of a circuit with a contract or a policy: together where the port's queue is so short that no
-    /// policy asks for any of them, else one by one.
+    /// Accepts or drops cells of a circuit with a contract or a policy: together where the port's queue is so short
+    /// that no policy asks for any of them, else one by one.
     pub(crate) fn admit_managed(&mut self, id: u32, cells: &[Cell], tag: u32, outputs: &mut impl Outputs) {
         let circuit = &mut self.circuits[id as usize];
         let port = &mut self.ports[usize::from(circuit.port)];

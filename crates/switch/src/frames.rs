@@ -1,8 +1,9 @@
-//! Policing by frames (GFR, TM 4.1 section 4.5.5) in a circuit's line: the peak rate for each cell, one loss priority and at
-//! most MFS cells for each frame, and F-GCRA(1/MCR, BT + CDVT) for the frames that the guarantee covers.
+//! Policing by frames (GFR, TM 4.1 section 4.5.5) in a circuit's line: the peak rate for each cell, one loss priority
+//! and at most MFS cells for each frame, and F-GCRA(1/MCR, BT + CDVT) for the frames that the guarantee covers.
 //!
-//! The two times of a circuit's line hold it all: the first is that of the peak rate; the second has 48 bits of theoretical
-//! arrival time in units of 2^-8 nanosecond, which wrap after 18 minutes, and 16 bits of what is known of the frame.
+//! The two times of a circuit's line hold it all: the first is that of the peak rate; the second has 48 bits of
+//! theoretical arrival time in units of 2^-8 nanosecond, which wrap after 18 minutes, and 16 bits of what is known of
+//! the frame.
 
 use crate::police::{Bucket, LONGEST, Ticks, Verdict};
 use traffic::{Contract, Fine};
@@ -55,8 +56,8 @@ pub(crate) struct FrameCell {
 }
 
 impl FramePolice {
-    /// A test of the peak rate and F-GCRA(`increment`, `limit`), for frames of up to `max_cells` cells, 4095 at most. Times of
-    /// F-GCRA are rounded to 2^-8 nanosecond and cut to 4 minutes.
+    /// A test of the peak rate and F-GCRA(`increment`, `limit`), for frames of up to `max_cells` cells, 4095 at most.
+    /// Times of F-GCRA are rounded to 2^-8 nanosecond and cut to 4 minutes.
     pub fn new(peak: Bucket, increment: Fine, limit: Fine, max_cells: u16, excess: FrameExcess) -> Self {
         let units = |fine: Fine| {
             let rounded = (fine.units() + (1 << 23)) >> 24;
@@ -77,8 +78,8 @@ impl FramePolice {
         Some(FramePolice::new(peak, increment, tolerance.plus(cdvt), max_cells, excess))
     }
 
-    /// Tests a cell at `now`. A frame's first cell decides whether the guarantee covers it; each cell of such a frame that is
-    /// not discarded moves the minimum rate's schedule.
+    /// Tests a cell at `now`. A frame's first cell decides whether the guarantee covers it; each cell of such a frame
+    /// that is not discarded moves the minimum rate's schedule.
     pub(crate) fn arrive(&self, times: &mut [Ticks; 2], cell: FrameCell, now: Ticks) -> Verdict {
         let (passes, peak) = self.peak.test(times[0], now);
         let Some(end) = cell.end else {

@@ -8,11 +8,12 @@
 //! | page of channels | VCI bits 7..0 | the channel's number |
 //!
 //! A page is 256 entries of 3 octets. Page 0 is all zero and stands for every page that is not there, and number 0 for
-//! "none": a look-up has no branches until its end. The number of a channel of VCI 3 or 4 has its highest bit set: no user
-//! data comes under it. A page is allocated by its first entry and given back with its last; their number is bounded.
+//! "none": a look-up has no branches until its end. The number of a channel of VCI 3 or 4 has its highest bit set: no
+//! user data comes under it. A page is allocated by its first entry and given back with its last; their number is
+//! bounded.
 //!
-//! Beside each page of numbers there may be one of [`Outgoing`] entries, 4 octets each: where cells of a channel leave, and
-//! as what, without a look at its circuit's line.
+//! Beside each page of numbers there may be one of [`Outgoing`] entries, 4 octets each: where cells of a channel leave,
+//! and as what, without a look at its circuit's line.
 
 use crate::circuit::{Circuit, flag};
 use crate::prefetch;
@@ -63,8 +64,8 @@ fn page_named(entries: &[Entry], at: usize) -> u32 {
     read(entries, at) << 8
 }
 
-/// Where cells of a channel leave: the port in the highest octet, the label's VPI and VCI below. 0: the circuit's line tells, or
-/// there is no channel.
+/// Where cells of a channel leave: the port in the highest octet, the label's VPI and VCI below. 0: the circuit's line
+/// tells, or there is no channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Outgoing(u32);
 

@@ -1,9 +1,10 @@
 //! AIS of a switch (I.610): which circuits are to be told of a defect, and when.
 //!
-//! A cause is a link that is down, or the end of a path that has an alarm. Its circuits are listed at their outputs in sweeps over the
-//! label table, slice by slice: the first sweep as fast as slices are asked for, one more each second, spread over half of it, so that
-//! neither the cell thread nor an output has all of them to do at once. A cause that ends keeps its place until its next sweep would
-//! be due: one that comes and goes quickly lists each circuit once a second all the same.
+//! A cause is a link that is down, or the end of a path that has an alarm. Its circuits are listed at their outputs in
+//! sweeps over the label table, slice by slice: the first sweep as fast as slices are asked for, one more each second,
+//! spread over half of it, so that neither the cell thread nor an output has all of them to do at once. A cause that
+//! ends keeps its place until its next sweep would be due: one that comes and goes quickly lists each circuit once a
+//! second all the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,7 +15,8 @@ use wire::{Label, Time, Vpi};
 /// Labels of one slice of the first sweep, and of a later one at least.
 const SLICE: usize = 512;
 const LATER_SLICE: usize = 64;
-/// From one slice of a later sweep to the next, and how many such slices a sweep has at most unless they were longer than [`LONGEST`].
+/// From one slice of a later sweep to the next, and how many such slices a sweep has at most unless they were longer
+/// than [`LONGEST`].
 const STEP: Duration = Duration::from_millis(10);
 const STEPS: u32 = 50;
 const LONGEST: usize = 8192;
@@ -153,8 +155,8 @@ impl Indications {
         self.due.first().map(|(at, _)| *at)
     }
 
-    /// The cause whose slice is due. Those that have ended are forgotten when their next sweep would be due and no output has circuits
-    /// of theirs.
+    /// The cause whose slice is due. Those that have ended are forgotten when their next sweep would be due and no
+    /// output has circuits of theirs.
     pub(crate) fn poll_slice(&mut self, now: Time) -> Option<Key> {
         loop {
             let (_, key) = self.due.first().copied().filter(|(at, _)| *at <= now)?;

@@ -1,12 +1,12 @@
 //! The cell switch as a state machine: cells come in at a port under one label and leave at others under other labels.
 //!
-//! In: cells and `now` ([`Switch::handle_cells`]), changes of the table ([`Switch::begin`], [`Switch::advance`]). Out: cells
-//! ([`Switch::poll_transmit`], or at once into [`Outputs`]), a deadline ([`Switch::poll_timeout`]), counters. No frames,
-//! no sockets, no links, no clock; nothing is allocated while cells pass. Standards: I.311 (VP and VC), I.610 (OAM), TM 4.0
-//! (policing, discard). What happens to each cell, and in which order, is published in `docs/switch.md`.
+//! In: cells and `now` ([`Switch::handle_cells`]), changes of the table ([`Switch::begin`], [`Switch::advance`]). Out:
+//! cells ([`Switch::poll_transmit`], or at once into [`Outputs`]), a deadline ([`Switch::poll_timeout`]), counters. No
+//! frames, no sockets, no links, no clock; nothing is allocated while cells pass. Standards: I.311 (VP and VC), I.610
+//! (OAM), TM 4.0 (policing, discard). What happens to each cell, and in which order, is published in `docs/switch.md`.
 //!
-//! Inputs never wait: `handle_cells` is done with every cell it is given. What cannot leave at once is queued by circuit,
-//! within the bounds of its circuit and port, or dropped and counted.
+//! Inputs never wait: `handle_cells` is done with every cell it is given. What cannot leave at once is queued by
+//! circuit, within the bounds of its circuit and port, or dropped and counted.
 //!
 //! ```
 //! use switch::{Profile, Switch, SwitchConfig, Transaction};
@@ -168,7 +168,8 @@ pub(crate) struct CellPlane {
     /// Leaves of each point-to-multipoint circuit, in the order in which they were added.
     roots: Vec<Vec<u32>>,
     free_roots: Vec<u32>,
-    /// By leaf that was added to others: cells of its route that came before it was added, and in the PDU in which it was.
+    /// By leaf that was added to others: cells of its route that came before it was added, and in the PDU in which it
+    /// was.
     missed: BTreeMap<u32, u64>,
     epoch: u64,
     /// Cells of point-to-multipoint circuits for leaves beyond the first.
@@ -236,9 +237,9 @@ impl Switch {
         }
     }
 
-    /// Has the system back the first pages of its tables by memory, which whoever passes cells would wait for otherwise: room
-    /// for at least 30 000 circuits, 2000 pages of the label table and 30 000 cells, in 2 to 4 MiB of each. More is backed
-    /// when it is needed, 2 MiB at a time.
+    /// Has the system back the first pages of its tables by memory, which whoever passes cells would wait for
+    /// otherwise: room for at least 30 000 circuits, 2000 pages of the label table and 30 000 cells, in 2 to 4 MiB of
+    /// each. More is backed when it is needed, 2 MiB at a time.
     pub fn touch(&mut self) {
         self.index.touch();
         self.plane.circuits.touch();
@@ -250,7 +251,8 @@ impl Switch {
         self.config
     }
 
-    /// Names the switch in OAM cells: it answers loopback requests on end-to-end flows that ask for every point or for it.
+    /// Names the switch in OAM cells: it answers loopback requests on end-to-end flows that ask for every point or for
+    /// it.
     pub fn set_location(&mut self, location: Option<Location>) {
         self.location = location;
     }
@@ -278,8 +280,8 @@ impl Switch {
         }
     }
 
-    /// Drops cells of the switch's own, ends of PDUs and answers, that wait at a port under a label: the circuit that they are of is
-    /// gone, and the label another's at the far end of the link.
+    /// Drops cells of the switch's own, ends of PDUs and answers, that wait at a port under a label: the circuit that
+    /// they are of is gone, and the label another's at the far end of the link.
     pub fn drop_own(&mut self, port: u16, label: Label) {
         let Some(port) = self.plane.ports.get_mut(usize::from(port)) else { return };
         let before = port.control.len();
@@ -287,8 +289,8 @@ impl Switch {
         port.counters.sent.drop_n(DropReason::Closed, (before - port.control.len()) as u64);
     }
 
-    /// A channel of a path that comes in at `from` is another circuit's from now on: what waits of the one before leaves as
-    /// unassigned cells (VCI 0, no payload), which nobody takes.
+    /// A channel of a path that comes in at `from` is another circuit's from now on: what waits of the one before
+    /// leaves as unassigned cells (VCI 0, no payload), which nobody takes.
     pub fn blank_channel(&mut self, from: (u16, Label), vci: Vci) {
         let id = self.index.get(from.0.into(), from.1);
         let CellPlane { circuits, store, ports, .. } = &mut self.plane;

@@ -1,8 +1,8 @@
 //! Look-ups ahead of the work: while one window of cells is worked on, the lines of later windows' circuits are on
 //! their way from memory, and, where the label table is large, the entries of windows behind those.
 //!
-//! A window's steps are loops of their own over arrays of its length, with no branch that depends on a cell, so that the
-//! processor overlaps the look-ups of many cells. Whatever is rare is found out for the window as a whole.
+//! A window's steps are loops of their own over arrays of its length, with no branch that depends on a cell, so that
+//! the processor overlaps the look-ups of many cells. Whatever is rare is found out for the window as a whole.
 
 use crate::Switch;
 use crate::circuit::{flag, is_special};
@@ -11,13 +11,13 @@ use wire::Cell;
 
 /// Cells of a window, where caches hold the label table; also the longest run.
 pub(crate) const WINDOW: usize = 40;
-/// Cells of a window where they do not: shorter, so that fetches and work take turns more often, and the one goes on while the
-/// processor is at the other.
+/// Cells of a window where they do not: shorter, so that fetches and work take turns more often, and the one goes on
+/// while the processor is at the other.
 const FAR_WINDOW: usize = 20;
 /// Windows under way.
 const WINDOWS: usize = 16;
-/// Windows between the fetch of a circuit's line into the second-level cache and its use; `docs/notes/switch.md` has other
-/// distances. It comes into the first-level cache a window ahead.
+/// Windows between the fetch of a circuit's line into the second-level cache and its use; `docs/notes/switch.md` has
+/// other distances. It comes into the first-level cache a window ahead.
 const LINES_AHEAD: usize = 6;
 /// Windows between the fetch of an entry of the label table and its use.
 const ENTRIES_AHEAD: usize = 6;
@@ -58,7 +58,8 @@ fn window_of<const N: usize>(cells: &[Cell], at: usize) -> &[Cell] {
 
 impl Switch {
     /// Calls `work` with each window of the cells of `port` in their order: where it begins, the header words, and the
-    /// numbers of the circuits, whose lines were fetched ahead. `contracts`: what circuits have beside their lines as well.
+    /// numbers of the circuits, whose lines were fetched ahead. `contracts`: what circuits have beside their lines as
+    /// well.
     #[inline(always)]
     pub(crate) fn by_windows(
         &mut self,
@@ -114,8 +115,8 @@ impl Switch {
         }
     }
 
-    /// Finds where the entries of window `at` are, and asks for them. A function of its own, as the other steps are, so that
-    /// its loop has all registers.
+    /// Finds where the entries of window `at` are, and asks for them. A function of its own, as the other steps are, so
+    /// that its loop has all registers.
     #[inline(never)]
     fn prepare(&self, port: usize, cells: &[Cell], at: usize, ahead: &mut LookupPipeline) {
         let cells = window_of::<FAR_WINDOW>(cells, at);

@@ -1,15 +1,16 @@
 //! Room for management cells (OAM, I.610): they are not lost to data, nor data to them.
 //!
-//! They wait in their circuit's queue, in the order in which they came: a monitoring cell must stay behind the user cells that
-//! it counts, and an AIS cell ahead of user cells would begin an alarm that these end. Their room at a port is apart from that
-//! of data. Half of it is for the first cell of each circuit only. `docs/switch.md` publishes the rules.
+//! They wait in their circuit's queue, in the order in which they came: a monitoring cell must stay behind the user
+//! cells that it counts, and an AIS cell ahead of user cells would begin an alarm that these end. Their room at a port
+//! is apart from that of data. Half of it is for the first cell of each circuit only. `docs/switch.md` publishes the
+//! rules.
 
 use crate::circuit::Circuit;
 use crate::{CellPlane, Outputs};
 use wire::{Cell, DropReason};
 
-/// Further cells of a circuit may have this part of what is free of a port's room for such, so that some is always left for others (dynamic
-/// thresholds, Choudhury and Hahne 1998).
+/// Further cells of a circuit may have this part of what is free of a port's room for such, so that some is always left
+/// for others (dynamic thresholds, Choudhury and Hahne 1998).
 const PART: u32 = 16;
 
 /// What management cells take of a port.
@@ -103,7 +104,8 @@ mod tests {
 
     #[test]
     fn further_cells_of_a_circuit_have_a_part_of_what_is_free_of_half_the_room() {
-        // 160 for further cells: the first circuit has 8 of them, since (160 - 8) / 16 is no more above the 9 that it has.
+        // 160 for further cells: the first circuit has 8 of them, since (160 - 8) / 16 is no more above the 9 that it
+        // has.
         let mut room = Room::new(320);
         let mut circuits = [(); 3].map(|()| Circuit::default());
         assert_eq!(circuits.each_mut().map(|circuit| fill(&mut room, circuit)), [9, 9, 8]);

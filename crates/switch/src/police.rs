@@ -1,8 +1,8 @@
-//! Policing in a circuit's line: the generic cell rate algorithm by virtual scheduling (I.371, TM 4.0 section 4.4.2), with
-//! 64-bit times in units of 2^-16 nanosecond.
+//! Policing in a circuit's line: the generic cell rate algorithm by virtual scheduling (I.371, TM 4.0 section 4.4.2),
+//! with 64-bit times in units of 2^-16 nanosecond.
 //!
-//! Times wrap after 78 hours. A theoretical arrival time lies at most L + T ahead of the cell that set it; one that seems to
-//! lie further ahead is an old one that time has overtaken, and counts as past.
+//! Times wrap after 78 hours. A theoretical arrival time lies at most L + T ahead of the cell that set it; one that
+//! seems to lie further ahead is an old one that time has overtaken, and counts as past.
 
 use core::hint::select_unpredictable;
 use traffic::{Contract, Fine};
@@ -24,8 +24,9 @@ pub struct Bucket {
     limit: Ticks,
 }
 
-/// How far before the last cell a cell may seem to come: times of a batch are reckoned, and those of neighbouring batches may
-/// overlap by up to a second; and the cells of a frame count as coming when they conform, which is up to a minute ahead.
+/// How far before the last cell a cell may seem to come: times of a batch are reckoned, and those of neighbouring
+/// batches may overlap by up to a second; and the cells of a frame count as coming when they conform, which is up to a
+/// minute ahead.
 const BACKWARDS: Ticks = 1 << 52;
 
 /// Longest increment and limit: a quarter of the time after which ticks wrap.
@@ -189,8 +190,8 @@ impl Police {
         }
     }
 
-    /// Tests a cell of this priority; only tests that it passes move a schedule. `times` are the theoretical arrival times
-    /// of peak and sustainable rate.
+    /// Tests a cell of this priority; only tests that it passes move a schedule. `times` are the theoretical arrival
+    /// times of peak and sustainable rate.
     #[inline(always)]
     pub(crate) fn arrive(&self, times: &mut [Ticks; 2], clp: bool, now: Ticks) -> Verdict {
         let (passes, peak) = self.peak.test(times[0], now);
@@ -201,8 +202,8 @@ impl Police {
         select_unpredictable(passes, Verdict::Conforms, Verdict::Discarded)
     }
 
-    /// Tests the first cells of a train of this priority, all user data, together: how many have passed as conforming. None: the first
-    /// is to be tested by itself.
+    /// Tests the first cells of a train of this priority, all user data, together: how many have passed as conforming.
+    /// None: the first is to be tested by itself.
     pub(crate) fn arrive_together(&self, times: &mut [Ticks; 2], clp: bool, train: Train) -> usize {
         let sustainable = self.sustainable.filter(|_| !(self.high_priority_only && clp));
         let mut n = self.peak.conforming(times[0], train);
@@ -299,7 +300,8 @@ mod tests {
             peak in (1u64..2_000, 0u64..6_000), sustainable in (1u64..9_000, 0u64..60_000), vbr1: bool, tag: bool,
             cells in proptest::collection::vec((0u64..4_000, any::<bool>()), 1..300),
         ) {
-            // VBR.1, or VBR.2 and VBR.3: a bucket of each definition for either rate; a cell must pass all that apply to it.
+            // VBR.1, or VBR.2 and VBR.3: a bucket of each definition for either rate; a cell must pass all that apply
+            // to it.
             fn definition<B: Copy>(
                 buckets: &mut [B; 2], arrive: fn(&mut B, Time) -> bool, exempt: bool, tag: bool, at: Time,
             ) -> Verdict {

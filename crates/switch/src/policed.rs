@@ -17,8 +17,8 @@ impl Switch {
         }
     }
 
-    /// As [`Switch::handle_cells`] for the cells of one frame, which came at once on a link that carries frames. Policing tests
-    /// the first; the others move the schedules without being tested.
+    /// As [`Switch::handle_cells`] for the cells of one frame, which came at once on a link that carries frames.
+    /// Policing tests the first; the others move the schedules without being tested.
     pub fn handle_frame(&mut self, port: u16, cells: &[Cell], now: Time, outputs: &mut impl Outputs) {
         self.framed = true;
         self.handle_cells(port, cells, now, outputs);
@@ -79,7 +79,8 @@ impl CellPlane {
         }
     }
 
-    /// Tests cells at the beginning of a run together; how many have passed as conforming. None: they are tested one by one.
+    /// Tests cells at the beginning of a run together; how many have passed as conforming. None: they are tested one by
+    /// one.
     fn test_together(&mut self, id: u32, cells: &[Cell]) -> usize {
         if cells.len() == 1 {
             return 0;
@@ -138,8 +139,8 @@ impl Profile {
         }
     }
 
-    /// A cell behind the first of a frame, which conformed: it counts as having come when it conforms, so that the frame after
-    /// this one waits for all of it.
+    /// A cell behind the first of a frame, which conformed: it counts as having come when it conforms, so that the
+    /// frame after this one waits for all of it.
     fn follow(&self, times: &mut [Ticks; 2], word: u32, now: Ticks) -> Verdict {
         let both = self.police.is_some_and(|police| police.sustainable.is_some());
         let ahead = |theoretical: Ticks| (theoretical.wrapping_sub(now) as i64).max(0);

@@ -8,15 +8,16 @@ pub enum Discard {
     Whole,
     /// Cells for which there is no room, and the rest of their PDU but for its last cell. No room is kept for PDUs.
     Partial,
-    /// As [`Discard::Whole`]; beyond `threshold` queued cells also PDUs of a circuit that has more than `percent` of the mean of
-    /// all circuits that wait.
+    /// As [`Discard::Whole`]; beyond `threshold` queued cells also PDUs of a circuit that has more than `percent` of
+    /// the mean of all circuits that wait.
     Selective {
         /// Cells queued at the port.
         threshold: u32,
         /// In hundredths.
         percent: u16,
     },
-    /// As [`Discard::Selective`], with a share that shrinks from any at the threshold to `percent` where the port is full.
+    /// As [`Discard::Selective`], with a share that shrinks from any at the threshold to `percent` where the port is
+    /// full.
     Fair {
         /// Cells queued at the port.
         threshold: u32,
@@ -26,7 +27,8 @@ pub enum Discard {
 }
 
 impl Discard {
-    /// Whether a PDU of a circuit with `queued` cells may begin, of `waiting` circuits at a port with `used` of `limit` cells.
+    /// Whether a PDU of a circuit with `queued` cells may begin, of `waiting` circuits at a port with `used` of `limit`
+    /// cells.
     pub(crate) fn allows(self, queued: u32, waiting: u32, used: u32, limit: u32) -> bool {
         let (x, n, xi) = (u64::from(used), u64::from(waiting), u64::from(queued));
         match self {

@@ -22,8 +22,8 @@ pub struct PortCounters {
     pub sent: Counters,
     /// Cells that came in and ended here: answered, or heeded (credits, alarms of paths).
     pub ended: u64,
-    /// Cells of the switch's own for this port: answers, ends of PDUs, AIS, credits. They count in `sent` too once they have
-    /// left or were dropped.
+    /// Cells of the switch's own for this port: answers, ends of PDUs, AIS, credits. They count in `sent` too once they
+    /// have left or were dropped.
     pub made: u64,
 }
 
@@ -131,8 +131,8 @@ impl Port {
         self.up && self.ready == 0 && self.control.is_empty() && self.indications.is_empty()
     }
 
-    /// Queues an answer to an OAM cell; false if there is no room. Who asks on one circuit takes the room of that circuit, and
-    /// none that ends of PDUs need.
+    /// Queues an answer to an OAM cell; false if there is no room. Who asks on one circuit takes the room of that
+    /// circuit, and none that ends of PDUs need.
     pub(crate) fn push_reply(&mut self, cell: Cell) -> bool {
         let of_circuit = |waiting: &&Cell| waiting.circuit() == cell.circuit();
         let room = self.control.len() < self.control_limit - self.control_limit / 8;

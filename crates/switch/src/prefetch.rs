@@ -1,5 +1,5 @@
-//! Hints to the processor and the system: fetch a cache line ahead of its use, back a table by large pages, or by memory before
-//! it is used.
+//! Hints to the processor and the system: fetch a cache line ahead of its use, back a table by large pages, or by
+//! memory before it is used.
 //!
 //! This is the only file of the crate with unsafe code. No hint changes what the program computes.
 #![allow(unsafe_code)]
@@ -61,8 +61,8 @@ pub(crate) fn first_pages<T>(table: &mut Vec<T>) {
         return;
     }
     let advice = rustix::mm::Advice::LinuxPopulateWrite;
-    // SAFETY: begin + skip .. begin + skip + whole lies within the vector's allocation, and MADV_POPULATE_WRITE changes how
-    // memory is backed, not what it holds. An older system refuses it, which is no error.
+    // SAFETY: begin + skip .. begin + skip + whole lies within the vector's allocation, and MADV_POPULATE_WRITE changes
+    // how memory is backed, not what it holds. An older system refuses it, which is no error.
     let _ = unsafe { rustix::mm::madvise(begin.wrapping_add(skip).cast(), whole, advice) };
 }
 

@@ -38,8 +38,8 @@ pub enum Flow {
     /// Cells are dropped and counted.
     #[default]
     BestEffort,
-    /// Nothing is dropped: the neighbour that sends to this switch has credits for at most so many cells in the circuit's
-    /// queue here, and this switch sends only what its own neighbour has granted.
+    /// Nothing is dropped: the neighbour that sends to this switch has credits for at most so many cells in the
+    /// circuit's queue here, and this switch sends only what its own neighbour has granted.
     Credit {
         /// Cells that the queue has room for, reserved while the circuit exists.
         window: u16,
@@ -93,13 +93,15 @@ impl Default for Profile {
     }
 }
 
-/// Of a circuit that discards by its share of the queue: the share in hundredths of the mean (Z = 0.8 of Heinanen and Kilkki).
+/// Of a circuit that discards by its share of the queue: the share in hundredths of the mean (Z = 0.8 of Heinanen and
+/// Kilkki).
 const SHARE_PERCENT: u16 = 80;
 
 impl Profile {
-    /// The profile of a contract in a switch with a queue of `queue_cells` at each port; `aal5`: cells are those of PDUs. Beyond
-    /// half of the queue, shares count and cells of low priority are refused; beyond a quarter, cells are marked as having met
-    /// congestion. Circuits that ask for nothing are not. What a contract says of credits is left out.
+    /// The profile of a contract in a switch with a queue of `queue_cells` at each port; `aal5`: cells are those of
+    /// PDUs. Beyond half of the queue, shares count and cells of low priority are refused; beyond a quarter, cells are
+    /// marked as having met congestion. Circuits that ask for nothing are not. What a contract says of credits is left
+    /// out.
     pub fn of(contract: &Contract, aal5: bool, queue_cells: u32) -> Self {
         let class = match contract.category {
             _ if contract.low_latency => Class::LowLatency,
@@ -161,8 +163,8 @@ impl Profile {
         self.discard != Discard::Whole || self.low_priority_cells.is_some() || self.congestion_cells.is_some()
     }
 
-    /// Cells that may be queued at the port, one that is accepted included, without a cell dropped or marked for it. `None`: there
-    /// is no such number.
+    /// Cells that may be queued at the port, one that is accepted included, without a cell dropped or marked for it.
+    /// `None`: there is no such number.
     #[inline]
     pub(crate) fn calm_cells(&self) -> Option<u32> {
         let shares = match self.discard {

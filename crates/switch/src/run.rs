@@ -1,4 +1,5 @@
-//! Long runs: user cells of one label that came one after another. What is true of a run is found out once for all of its cells.
+//! Long runs: user cells of one label that came one after another. What is true of a run is found out once for all of
+//! its cells.
 
 use crate::circuit::is_special;
 use wire::Cell;

@@ -15,8 +15,8 @@ pub enum ShapeKind {
 /// How a circuit is shaped where it leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Shape {
-    /// The rate at which cells are due. The limit says how far a circuit that was kept waiting may fall behind its schedule
-    /// and still catch up.
+    /// The rate at which cells are due. The limit says how far a circuit that was kept waiting may fall behind its
+    /// schedule and still catch up.
     pub peak: Bucket,
     /// The sustainable rate with its burst tolerance, as for policing.
     pub sustainable: Option<Bucket>,
@@ -31,8 +31,9 @@ impl Shape {
         self.kind == ShapeKind::Paced
     }
 
-    /// The shape of a contract. CBR and VBR in real time: paced by the contract. VBR not in real time: a share of the sustainable
-    /// rate. Others: a share of the minimum rate, if there is one. `catch_up` bounds what a circuit may fall behind.
+    /// The shape of a contract. CBR and VBR in real time: paced by the contract. VBR not in real time: a share of the
+    /// sustainable rate. Others: a share of the minimum rate, if there is one. `catch_up` bounds what a circuit may
+    /// fall behind.
     pub fn of(contract: &Contract, catch_up: Fine) -> Option<Self> {
         use traffic::Category::{Abr, Cbr, Gfr, NrtVbr, RtVbr, Ubr};
         let (rate, kind) = match contract.category {
@@ -46,8 +47,8 @@ impl Shape {
         Some(Shape { peak: Bucket::new(Fine::interval(rate), catch_up), sustainable, kind })
     }
 
-    /// When the next cell is due, as a distance from `now` in ticks: at most `behind` before it. `times` are the theoretical
-    /// times of both rates.
+    /// When the next cell is due, as a distance from `now` in ticks: at most `behind` before it. `times` are the
+    /// theoretical times of both rates.
     pub(crate) fn due(&self, times: &[Ticks; 2], now: Ticks, behind: Ticks) -> i64 {
         let floor = -(behind.min(1 << 61) as i64);
         let mut due = ahead(times[0], now, self.peak.increment()).unwrap_or(floor);
@@ -71,8 +72,8 @@ impl Shape {
     }
 }
 
-/// How far `theoretical` lies ahead of `now`, negative if behind; `None` if it seems to lie further ahead than `most`: it is an
-/// old time that the clock has overtaken.
+/// How far `theoretical` lies ahead of `now`, negative if behind; `None` if it seems to lie further ahead than `most`:
+/// it is an old time that the clock has overtaken.
 fn ahead(theoretical: Ticks, now: Ticks, most: Ticks) -> Option<i64> {
     let ahead = theoretical.wrapping_sub(now) as i64;
     (ahead <= most.min(1 << 62) as i64).then_some(ahead)

@@ -1,5 +1,5 @@
-//! A cell that is alone, with other circuits' cells before and behind it: the ways that most of these go, each with its parts in
-//! one place. It is what `forward` comes to for such a cell, with a third of the instructions.
+//! A cell that is alone, with other circuits' cells before and behind it: the ways that most of these go, each with its
+//! parts in one place. It is what `forward` comes to for such a cell, with a third of the instructions.
 
 use crate::circuit::{Circuit, ends_pdu, flag};
 use crate::forward::{admit_all, count_cells};
@@ -45,8 +45,8 @@ impl CellPlane {
         true
     }
 
-    /// Of a circuit with a contract: below its peak rate, if it is policed, which must be all that is tested, and where the port's
-    /// queue is so short that no policy asks for the cell.
+    /// Of a circuit with a contract: below its peak rate, if it is policed, which must be all that is tested, and where
+    /// the port's queue is so short that no policy asks for the cell.
     #[inline(never)]
     fn take_managed(&mut self, id: u32, cell: &Cell, outputs: &mut impl Outputs) -> bool {
         let CellPlane { circuits, ports, profiles, store, pool, contracts, batch, now, .. } = self;

@@ -1,8 +1,8 @@
 //! The cell store: queued cells, linked to chains by circuit.
 //!
 //! A cell in the store uses its time field for the number of the next cell, so that one write stores cell and link. A
-//! chain's last link means nothing: a circuit knows how many cells it has. Whoever puts cells in has checked the bounds of
-//! its port and circuit before; their sum is the store's capacity.
+//! chain's last link means nothing: a circuit knows how many cells it has. Whoever puts cells in has checked the bounds
+//! of its port and circuit before; their sum is the store's capacity.
 
 use crate::prefetch;
 use crate::table::Table;
@@ -87,7 +87,8 @@ impl Store {
         (cell, cell.at().as_nanos() as u32)
     }
 
-    /// Makes a cell an unassigned one of its path (I.361: VCI 0), without its payload. It keeps its place and its payload type.
+    /// Makes a cell an unassigned one of its path (I.361: VCI 0), without its payload. It keeps its place and its
+    /// payload type.
     pub(crate) fn blank(&mut self, at: u32) {
         let cell = &mut self.cells[at as usize];
         cell.set_header_word(cell.header_word() & !(0xffff << 4));

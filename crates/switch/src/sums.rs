@@ -22,7 +22,8 @@ pub struct Sums {
 }
 
 impl Sums {
-    /// Whether each cell is accounted for: received, copied or made; and sent, waiting, ended here or dropped for a reason.
+    /// Whether each cell is accounted for: received, copied or made; and sent, waiting, ended here or dropped for a
+    /// reason.
     pub fn add_up(&self) -> bool {
         let PortCounters { received, sent, ended, made } = &self.ports;
         let came = received.cells.wrapping_add(self.copied).wrapping_add(*made);

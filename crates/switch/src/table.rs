@@ -1,7 +1,8 @@
-//! A table that grows by parts: whoever makes it larger brings a part that was allocated elsewhere, and nothing in it moves.
+//! A table that grows by parts: whoever makes it larger brings a part that was allocated elsewhere, and nothing in it
+//! moves.
 //!
-//! The first part is as large as was asked for in the beginning. What lies there costs no more than in a vector: the test for
-//! the later parts is the one for the end of a slice.
+//! The first part is as large as was asked for in the beginning. What lies there costs no more than in a vector: the
+//! test for the later parts is the one for the end of a slice.
 
 use crate::prefetch;
 use std::collections::TryReserveError;

@@ -1,5 +1,5 @@
-//! Look-up and rewriting alone, without queues: what a tap, a trace or a port that only relabels needs, and the part of the
-//! switch that a copy of the same cells bounds from above.
+//! Look-up and rewriting alone, without queues: what a tap, a trace or a port that only relabels needs, and the part of
+//! the switch that a copy of the same cells bounds from above.
 
 use crate::Switch;
 use crate::circuit::{Circuit, flag};
@@ -25,9 +25,9 @@ const BY_LINES: u8 = 32;
 const _: () = assert!(PARTS.is_power_of_two() && PARTS > AHEAD);
 
 impl Switch {
-    /// Copies cells of `port` to `out` under the labels that they leave with, and says in `ports` which port each leaves
-    /// by. Cells that go [`NOWHERE`] are copied as they are. Nothing is queued, dropped or counted. Returns how many cells
-    /// there were room for.
+    /// Copies cells of `port` to `out` under the labels that they leave with, and says in `ports` which port each
+    /// leaves by. Cells that go [`NOWHERE`] are copied as they are. Nothing is queued, dropped or counted. Returns how
+    /// many cells there were room for.
     pub fn translate(&mut self, port: u16, cells: &[Cell], out: &mut [Cell], ports: &mut [u16]) -> usize {
         let n = cells.len().min(out.len()).min(ports.len());
         if port >= self.config.ports {
@@ -54,8 +54,8 @@ impl Switch {
         n
     }
 
-    /// The same by circuits' lines, for what the label table alone does not tell: cells of paths, cells that go [`NOWHERE`], and
-    /// labels or ports that an [`Outgoing`] entry does not hold.
+    /// The same by circuits' lines, for what the label table alone does not tell: cells of paths, cells that go
+    /// [`NOWHERE`], and labels or ports that an [`Outgoing`] entry does not hold.
     #[inline(never)]
     fn translate_by_lines(&mut self, port: usize, cells: &[Cell], out: &mut [Cell], ports: &mut [u16]) {
         self.by_windows(port, cells, false, |switch, at, words, found| {
@@ -63,8 +63,8 @@ impl Switch {
         });
     }
 
-    /// Finds where the entries of cells are, and asks for those that say where the cells leave. A function of its own, so that its
-    /// loop has all registers.
+    /// Finds where the entries of cells are, and asks for those that say where the cells leave. A function of its own,
+    /// so that its loop has all registers.
     #[inline(never)]
     fn ask(&self, port: usize, cells: &[Cell], places: &mut [EntryPlace; PART]) {
         let all = cells.iter().fold(0, |all, cell| all | cell.header_word());
@@ -84,8 +84,8 @@ impl Switch {
         }
     }
 
-    /// As [`Switch::translate`], with policing: cells are counted as received and as beyond their contract, and one that is
-    /// discarded goes [`NOWHERE`].
+    /// As [`Switch::translate`], with policing: cells are counted as received and as beyond their contract, and one
+    /// that is discarded goes [`NOWHERE`].
     pub fn translate_policed(
         &mut self,
         port: u16,
@@ -107,8 +107,8 @@ impl Switch {
     }
 }
 
-/// Copies cells under the labels that the entries at their places say, and says by which ports they leave. Whether there are
-/// others, of which these entries do not tell, or which are no user data.
+/// Copies cells under the labels that the entries at their places say, and says by which ports they leave. Whether
+/// there are others, of which these entries do not tell, or which are no user data.
 #[inline(never)]
 fn rewrite(outgoing: &[Outgoing], cells: &[Cell], places: &[EntryPlace], out: &mut [Cell], ports: &mut [u16]) -> bool {
     let (mut all, mut rare) = (0, false);

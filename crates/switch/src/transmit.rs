@@ -7,7 +7,8 @@ use crate::{CellPlane, Switch};
 use core::hint::select_unpredictable;
 use wire::{Cell, Time};
 
-/// Circuits that are looked at together: their lines, then their first cells, are fetched before the first has its turn.
+/// Circuits that are looked at together: their lines, then their first cells, are fetched before the first has its
+/// turn.
 const BATCH: usize = 64;
 /// Circuits between the fetch of a circuit's first cell and its turn.
 const NEAR: usize = 8;
@@ -15,8 +16,9 @@ const NEAR: usize = 8;
 impl Switch {
     /// Takes cells that leave by `port`, as many as `out` has room for; returns how many.
     ///
-    /// The switch's own cells go first (answers to OAM cells, ends of PDUs of removed circuits, AIS), then credits, then the
-    /// classes by falling priority. Within a class circuits take turns, in the order in which they had to wait.
+    /// The switch's own cells go first (answers to OAM cells, ends of PDUs of removed circuits, AIS), then credits,
+    /// then the classes by falling priority. Within a class circuits take turns, in the order in which they had to
+    /// wait.
     pub fn poll_transmit(&mut self, port: u16, out: &mut [Cell], now: Time) -> usize {
         let at = usize::from(port);
         self.plane.release_due(now);
@@ -92,8 +94,9 @@ impl CellPlane {
         sent
     }
 
-    /// The turns of `batch` from `done` on, up to the first that is not plain: of a circuit that has credits, has management
-    /// cells, is gone, is alone, or has begun its turn before, or one that `out` cuts short. Returns how many turns and cells there were.
+    /// The turns of `batch` from `done` on, up to the first that is not plain: of a circuit that has credits, has
+    /// management cells, is gone, is alone, or has begun its turn before, or one that `out` cuts short. Returns how
+    /// many turns and cells there were.
     fn take_plain_turns(
         &mut self,
         port: usize,
@@ -153,8 +156,8 @@ impl CellPlane {
         (turns, tally.cells)
     }
 
-    /// One circuit's turn: cells given, and whether the turn is over. A turn that `out` cut short is not. `done` numbers
-    /// before it in the queue have had theirs.
+    /// One circuit's turn: cells given, and whether the turn is over. A turn that `out` cut short is not. `done`
+    /// numbers before it in the queue have had theirs.
     #[inline]
     fn take_turn(
         &mut self,

@@ -19,9 +19,9 @@ pub struct Whole {
 }
 
 impl Switch {
-    /// Passes PDUs that came in at `port` if each of their cells would be sent at once: gives the port by which they leave, and the
-    /// header of their cells there. All is counted then. `room` says how many cells the link of a port takes. `None`: nothing has
-    /// changed, and the cells are to be given to [`Switch::handle_cells`].
+    /// Passes PDUs that came in at `port` if each of their cells would be sent at once: gives the port by which they
+    /// leave, and the header of their cells there. All is counted then. `room` says how many cells the link of a port
+    /// takes. `None`: nothing has changed, and the cells are to be given to [`Switch::handle_cells`].
     pub fn pass_whole(
         &mut self,
         port: u16,

@@ -1,5 +1,5 @@
-//! Call admission: a circuit is let in if what all circuits with a contract reserve fits into the link, and if the cells of
-//! those in real time do not queue for longer than each hop may add to the variation of delay.
+//! Call admission: a circuit is let in if what all circuits with a contract reserve fits into the link, and if the
+//! cells of those in real time do not queue for longer than each hop may add to the variation of delay.
 
 use crate::contract::Contract;
 use std::time::Duration;
@@ -41,8 +41,8 @@ pub enum Refused {
     },
 }
 
-/// Cells of `circuits` periodic circuits that may be queued at a link of which they take the share `load`, but for one case in
-/// 10^9: the nD/D/1 queue, P(Q > q) = exp(-2q(q/N + 1 - load)).
+/// Cells of `circuits` periodic circuits that may be queued at a link of which they take the share `load`, but for one
+/// case in 10^9: the nD/D/1 queue, P(Q > q) = exp(-2q(q/N + 1 - load)).
 pub fn periodic_queue(circuits: u64, load: f64) -> f64 {
     let (n, slack) = (circuits as f64, (1.0 - load).max(0.0));
     (n / 2.0 * ((slack * slack + 2.0 * RARITY / n.max(1.0)).sqrt() - slack)).min(n)
@@ -129,8 +129,8 @@ impl Admission {
         self.circuits
     }
 
-    /// By how much the delays of cells in real time may differ at this link, beyond what whoever runs it adds: what of the
-    /// promised rates queues, one cell that is being sent, and two at the sender.
+    /// By how much the delays of cells in real time may differ at this link, beyond what whoever runs it adds: what of
+    /// the promised rates queues, one cell that is being sent, and two at the sender.
     pub fn variation(rate: Option<CellRate>) -> Duration {
         rate.map_or(Duration::ZERO, |rate| Duration::from_nanos((rate.interval_nanos() * (HOP_CELLS + 3.0)) as u64))
     }

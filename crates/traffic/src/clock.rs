@@ -2,8 +2,8 @@
 
 use wire::{CellRate, Time};
 
-/// A moment or a length of time in units of 2^-32 nanosecond: a rate's cell interval is kept to within 2^-33 ns, so that
-/// 10^9 cells later the error is below a nanosecond.
+/// A moment or a length of time in units of 2^-32 nanosecond: a rate's cell interval is kept to within 2^-33 ns, so
+/// that 10^9 cells later the error is below a nanosecond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Fine(u128);
 

@@ -1,4 +1,5 @@
-//! Conformance definitions (TM 4.1 section 4.5): which cells of a connection conform to its contract, and which may be tagged.
+//! Conformance definitions (TM 4.1 section 4.5): which cells of a connection conform to its contract, and which may be
+//! tagged.
 
 use crate::category::Category;
 use core::fmt;

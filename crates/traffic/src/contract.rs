@@ -116,7 +116,8 @@ impl Discard {
     }
 }
 
-/// A traffic contract of one direction of a circuit. Rates are in cells/s; [`CellRate`] gives them in bit/s of payload too.
+/// A traffic contract of one direction of a circuit. Rates are in cells/s; [`CellRate`] gives them in bit/s of payload
+/// too.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Contract {
     /// Service category.
@@ -137,7 +138,8 @@ pub struct Contract {
     pub low_latency: bool,
     /// What is dropped of it where there is congestion.
     pub discard: Discard,
-    /// Cell delay variation tolerance of CLP 0+1: how early against the peak rate a cell may come where it enters a network.
+    /// Cell delay variation tolerance of CLP 0+1: how early against the peak rate a cell may come where it enters a
+    /// network.
     pub cdvt: Duration,
     /// The longest that a cell may be on its way: maxCTD of TM 4.1 (CBR, rt-VBR). Admission adds up the hops.
     pub max_ctd: Option<Duration>,
@@ -234,9 +236,9 @@ impl Contract {
         FrameGcra::of_contract(self, mcr, self.mbs?)
     }
 
-    /// What admission reserves. CBR and rt-VBR: the peak rate, so that their delay is bounded. Nrt-VBR: the sustainable rate.
-    /// ABR, GFR and best effort (UBR): the minimum rate if one is given; without, of ABR the peak rate, at which it is sent
-    /// here, and of UBR nothing.
+    /// What admission reserves. CBR and rt-VBR: the peak rate, so that their delay is bounded. Nrt-VBR: the sustainable
+    /// rate. ABR, GFR and best effort (UBR): the minimum rate if one is given; without, of ABR the peak rate, at which
+    /// it is sent here, and of UBR nothing.
     pub fn reserved(&self) -> Option<CellRate> {
         match self.category {
             Category::Cbr | Category::RtVbr => self.pcr,
@@ -246,8 +248,8 @@ impl Contract {
         }
     }
 
-    /// The contract as it enters the hop after one that delays cells by up to `variation` more than at best: its tolerance
-    /// grows by that.
+    /// The contract as it enters the hop after one that delays cells by up to `variation` more than at best: its
+    /// tolerance grows by that.
     #[must_use]
     pub fn delayed_by(self, variation: Duration) -> Self {
         Contract { cdvt: self.cdvt.saturating_add(variation), ..self }

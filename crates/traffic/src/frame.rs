@@ -1,9 +1,10 @@
 //! The guaranteed frame rate (GFR, TM 4.1 section 4.5.5): which frames conform, and which of them are eligible for the
 //! guarantee, by the frame-based generic cell rate algorithm F-GCRA(T, L).
 //!
-//! T = 1/MCR and L = BT + CDVT with BT = (MBS - 1)(1/MCR - 1/PCR). Only a frame's first cell is tested; the others of an
-//! eligible frame always pass and move the schedule, those of any other frame touch nothing. Two forms that decide alike (a
-//! property test says so): [`FrameGcra`] schedules virtually, [`FrameBucket`] is a leaky bucket and its witness.
+//! T = 1/MCR and L = BT + CDVT with BT = (MBS - 1)(1/MCR - 1/PCR). Only a frame's first cell is tested; the others of
+//! an eligible frame always pass and move the schedule, those of any other frame touch nothing. Two forms that decide
+//! alike (a property test says so): [`FrameGcra`] schedules virtually, [`FrameBucket`] is a leaky bucket and its
+//! witness.
 
 use crate::clock::Fine;
 use crate::gcra::Gcra;
@@ -91,8 +92,8 @@ pub enum FrameFault {
     Size,
 }
 
-/// Whether frames conform: each cell to GCRA(1/PCR, CDVT), each with the first one's loss priority, and no more of them than
-/// the maximum frame size (MFS).
+/// Whether frames conform: each cell to GCRA(1/PCR, CDVT), each with the first one's loss priority, and no more of them
+/// than the maximum frame size (MFS).
 #[derive(Debug, Clone, Copy)]
 pub struct FrameConformance {
     peak: Gcra,
@@ -151,7 +152,8 @@ mod tests {
                 micros += 10;
             }
         }
-        // A frame that begins in time is eligible as a whole, so that the rate is exceeded by a burst and a frame at most.
+        // A frame that begins in time is eligible as a whole, so that the rate is exceeded by a burst and a frame at
+        // most.
         let guaranteed = micros / 40;
         assert!((guaranteed..=guaranteed + 30).contains(&eligible), "{eligible} of {guaranteed}");
         assert_eq!(eligible % 10, 0, "a part of a frame was eligible");

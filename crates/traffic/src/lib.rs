@@ -1,10 +1,10 @@
 //! Traffic contracts, policing, pacing and admission (ITU-T I.371, ATM Forum TM 4.0).
 //!
-//! In: arrival times of cells, contracts. Out: whether a cell conforms, when the next may go, whether a circuit fits on a
-//! link. No clock, no allocation: `now` is passed in.
+//! In: arrival times of cells, contracts. Out: whether a cell conforms, when the next may go, whether a circuit fits on
+//! a link. No clock, no allocation: `now` is passed in.
 //!
-//! Time inside is kept in fixed point ([`clock::Fine`]: nanoseconds and 2^-32 of one), so that the interval of a rate that is
-//! no whole number of nanoseconds does not drift.
+//! Time inside is kept in fixed point ([`clock::Fine`]: nanoseconds and 2^-32 of one), so that the interval of a rate
+//! that is no whole number of nanoseconds does not drift.
 #![forbid(unsafe_code)]
 
 pub mod admission;

@@ -1,8 +1,9 @@
-//! A timing wheel: which of many items is due next, at constant cost however many wait (after Varghese and Lauck, 1987).
+//! A timing wheel: which of many items is due next, at constant cost however many wait (after Varghese and Lauck,
+//! 1987).
 //!
-//! Ten levels of 64 slots; a slot of the lowest level is [`SLOT_NANOS`], one of each higher level is 64 times as long. An
-//! item is due at the first slot boundary that is not before its moment. Items of one boundary are due in the order in
-//! which they were inserted. An item costs one insertion, and one move for each level that it descends.
+//! Ten levels of 64 slots; a slot of the lowest level is [`SLOT_NANOS`], one of each higher level is 64 times as long.
+//! An item is due at the first slot boundary that is not before its moment. Items of one boundary are due in the order
+//! in which they were inserted. An item costs one insertion, and one move for each level that it descends.
 
 use wire::Time;
 
@@ -74,8 +75,8 @@ impl Wheel {
         self.waiting == 0
     }
 
-    /// Inserts an item for which there is room and that does not wait yet; false if its moment has come already, and then
-    /// nothing has changed.
+    /// Inserts an item for which there is room and that does not wait yet; false if its moment has come already, and
+    /// then nothing has changed.
     pub fn insert(&mut self, item: u32, at: Time) -> bool {
         let slot = at.as_nanos().div_ceil(SLOT_NANOS);
         if slot <= self.now {

@@ -2,8 +2,8 @@
 
 const PAGE: usize = 64;
 
-/// See the module's head. A number that is free is given again first, the last one before others, so that what comes and
-/// goes stays in the cache however many are there.
+/// See the module's head. A number that is free is given again first, the last one before others, so that what comes
+/// and goes stays in the cache however many are there.
 #[derive(Debug)]
 pub(crate) struct Slots<T> {
     pages: Vec<Box<[Option<T>; PAGE]>>,

@@ -156,7 +156,8 @@ impl fmt::Display for Label {
     }
 }
 
-/// A permanent virtual circuit as Linux names it: interface, VPI, VCI. Written `itf.vpi.vci`; without `itf`, interface 0.
+/// A permanent virtual circuit as Linux names it: interface, VPI, VCI. Written `itf.vpi.vci`; without `itf`,
+/// interface 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct PvcAddress {
     /// Interface number.

@@ -27,7 +27,8 @@ pub enum AesaError {
     Prefix,
 }
 
-/// An ATM end system address. Written as 40 hexadecimal digits with dots: `47.000580ffde00000000000001.020000000001.00`.
+/// An ATM end system address. Written as 40 hexadecimal digits with dots:
+/// `47.000580ffde00000000000001.020000000001.00`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Aesa(pub [u8; OCTETS]);
 

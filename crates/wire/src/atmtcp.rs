@@ -21,7 +21,8 @@ pub const MAX_OCTETS: usize = 65_535;
 pub const PORT: u16 = 2812;
 /// Longest control text that Cellway reads; `O` with the longest QoS that `qos2text` prints is below 200.
 pub const MAX_TEXT_OCTETS: usize = 256;
-/// Longest QoS text: what `O 4095.65535 0.4095.65535 ` leaves of [`MAX_TEXT_OCTETS`], so that what was read can be written.
+/// Longest QoS text: what `O 4095.65535 0.4095.65535 ` leaves of [`MAX_TEXT_OCTETS`], so that what was read can be
+/// written.
 pub const MAX_QOS_OCTETS: usize = MAX_TEXT_OCTETS - 26;
 
 /// A frame's head.
@@ -117,8 +118,8 @@ impl fmt::Display for Control<'_> {
     }
 }
 
-/// The adaptation layer that a QoS text names: `Some(5)`, `Some(0)`, `Some(3)` for AAL3/4 (a word that the stock programs
-/// do not have), or none.
+/// The adaptation layer that a QoS text names: `Some(5)`, `Some(0)`, `Some(3)` for AAL3/4 (a word that the stock
+/// programs do not have), or none.
 pub fn qos_aal(qos: &str) -> Option<u8> {
     let class = qos.split(':').next()?;
     class.split(',').find_map(|word| {

@@ -142,8 +142,8 @@ impl Cell {
         self.at_nanos = 0;
     }
 
-    /// Makes this slot a copy of `cell` under the header `word`, without a time. A whole copy that is then patched costs
-    /// more: the patch and the vector that spans it meet in the store buffer.
+    /// Makes this slot a copy of `cell` under the header `word`, without a time. A whole copy that is then patched
+    /// costs more: the patch and the vector that spans it meet in the store buffer.
     #[inline(always)]
     pub const fn copy_as(&mut self, cell: &Cell, word: u32) {
         *self = Cell { head: head(word), at_nanos: 0, payload: cell.payload };

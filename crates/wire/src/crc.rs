@@ -128,7 +128,8 @@ impl Crc32 {
         let (sixteens, rest) = octets.as_chunks::<16>();
         for s in sixteens {
             let a = (r ^ u32::from_be_bytes([s[0], s[1], s[2], s[3]])).to_be_bytes();
-            // The twelve that do not wait for the register come first, so that only four look-ups are in each step's way.
+            // The twelve that do not wait for the register come first, so that only four look-ups are in each step's
+            // way.
             let free = (4..16).fold(0, |sum, i| sum ^ CRC32[15 - i][usize::from(s[i])]);
             r = (0..4).fold(free, |sum, i| sum ^ CRC32[15 - i][usize::from(a[i])]);
         }

@@ -1,9 +1,9 @@
 //! Credit cells: flow control by credits between the two ends of one link, circuit by circuit.
 //!
 //! A format of Cellway's own, after the credit scheme of Kung and Morris (N23). A credit cell has the header 0.31,
-//! resource management. It travels among the data cells of its link, so that a [`Kind::Check`] arrives behind every cell
-//! that was sent before it. Any link between two Cellways that carries cells in order carries it: memory, UDP batches
-//! ([`crate::udp`]) and AAL0 frames of ATM over TCP ([`crate::atmtcp`]).
+//! resource management. It travels among the data cells of its link, so that a [`Kind::Check`] arrives behind every
+//! cell that was sent before it. Any link between two Cellways that carries cells in order carries it: memory, UDP
+//! batches ([`crate::udp`]) and AAL0 frames of ATM over TCP ([`crate::atmtcp`]).
 //!
 //! | payload octets | what |
 //! |---|---|
@@ -141,7 +141,8 @@ pub fn parse(payload: &[u8; PAYLOAD_OCTETS]) -> Result<impl Iterator<Item = Entr
     Ok(entries.into_iter().flatten())
 }
 
-/// A credit cell of the first [`MAX_ENTRIES`] of `entries`. No entries make no sense; such a cell is refused by [`parse`].
+/// A credit cell of the first [`MAX_ENTRIES`] of `entries`. No entries make no sense; such a cell is refused by
+/// [`parse`].
 pub fn emit(entries: &[Entry]) -> Cell {
     let mut p = [UNUSED; PAYLOAD_OCTETS];
     let entries = &entries[..entries.len().min(MAX_ENTRIES)];

@@ -1,8 +1,8 @@
 //! ILMI's messages (ATM Forum ILMI 4.0 section 6): SNMP version 1 (RFC 1157) directly in AAL5 on VPI 0, VCI 16.
 //!
 //! A strict reader and writer of the one subset of BER that SNMP 1 uses: definite lengths, integers of at most eight
-//! octets, nothing nested deeper than a message is. A general ASN.1 library allocates for each variable and refuses what
-//! stock `ilmid` sends: requests whose values are integers of six octets, and times that are NULL.
+//! octets, nothing nested deeper than a message is. A general ASN.1 library allocates for each variable and refuses
+//! what stock `ilmid` sends: requests whose values are integers of six octets, and times that are NULL.
 
 use crate::Error;
 use crate::q2931::Octets;
@@ -63,7 +63,8 @@ impl Oid {
 
     fn parse(octets: &[u8]) -> Result<Self, Error> {
         let bad = || Error::Field { what: WHAT, field: "object identifier", value: octets.len() as u64 };
-        // 1.3 is all that SNMP uses; an arc has at most 32 bits, so that five groups are the most, and none begins with 80.
+        // 1.3 is all that SNMP uses; an arc has at most 32 bits, so that five groups are the most, and none begins
+        // with 80.
         let mut arc = 0u64;
         let mut begins = true;
         for &octet in octets.get(1..).ok_or_else(bad)? {

@@ -107,8 +107,8 @@ impl Destination {
 pub struct Control {
     /// What it asks or says.
     pub operation: Operation,
-    /// 0 success, 1 version, 2 request, 4 duplicate LAN destination, 5 duplicate ATM address, 6 resources, 7 denied, 8 LEC
-    /// identifier, 9 LAN destination, 10 ATM address, 20 no configuration, 21 configuration error, 22 information.
+    /// 0 success, 1 version, 2 request, 4 duplicate LAN destination, 5 duplicate ATM address, 6 resources, 7 denied, 8
+    /// LEC identifier, 9 LAN destination, 10 ATM address, 20 no configuration, 21 configuration error, 22 information.
     pub status: u16,
     /// The number that a response repeats.
     pub transaction: u32,

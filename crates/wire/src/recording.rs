@@ -7,8 +7,8 @@
 //! | 8..12 | octets that follow, or `FF FF FF FF` |
 //! | 12.. | one SDU as on the wire ([`crate::atmtcp`]), or 112 octets of a structure of the kernel's |
 //!
-//! All but that structure is in network order. It says that a circuit was opened or closed, in the order and layout of the
-//! machine that recorded (64-bit; both orders are read, little-endian is written).
+//! All but that structure is in network order. It says that a circuit was opened or closed, in the order and layout of
+//! the machine that recorded (64-bit; both orders are read, little-endian is written).
 
 use crate::Error;
 use crate::address::{CircuitId, Vci, Vpi};
@@ -19,8 +19,8 @@ pub const HEAD_OCTETS: usize = 12;
 /// Octets of a record that says what happened to a circuit.
 pub const EVENT_OCTETS: usize = HEAD_OCTETS + 112;
 
-/// In the structure after the head: the kind, the address's VPI and VCI, the traffic class of both directions, their longest
-/// SDUs, and the AAL.
+/// In the structure after the head: the kind, the address's VPI and VCI, the traffic class of both directions, their
+/// longest SDUs, and the AAL.
 const TYPE: usize = 0;
 const ADDRESS: usize = 12;
 const QOS: usize = 24;

@@ -106,8 +106,8 @@ impl Plan {
         })
     }
 
-    /// The last link of a shortest way from a chip to another, by which a cell leaves the chip before; `None` from a chip to itself.
-    /// The ways from one chip to all others are a tree: the way to the chip before is the rest of it.
+    /// The last link of a shortest way from a chip to another, by which a cell leaves the chip before; `None` from a
+    /// chip to itself. The ways from one chip to all others are a tree: the way to the chip before is the rest of it.
     pub fn last(&self, from: usize, to: usize) -> Option<ChipPort> {
         let n = self.chips;
         let (chip, link) = match self.shape {

@@ -29,15 +29,15 @@ pub enum SendError {
 /// Which mechanisms are in use: all, where the laboratory does not compare what each of them is good for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mechanisms {
-    /// SDUs leave from the pages of their process; else a copy of them does.
+    /// SDUs leave from the pages of their process (Almesberger, 1995); else a copy of them does.
     pub sends_pages: bool,
-    /// Received pages become the application's where they can; else all octets are copied.
+    /// Received pages become the application's where they can (Almesberger, 1995); else all octets are copied.
     pub maps_pages: bool,
-    /// Padding makes the next data lie as they are wanted; else a PDU begins right behind the control information.
+    /// Padding makes the next data lie as they are wanted (Almesberger, 1995); else a PDU begins right behind the control information.
     pub pads: bool,
-    /// The interrupt handler looks at headers; else it knows only whose a circuit is that one application has for itself.
+    /// The interrupt handler looks at headers (Almesberger, 1995); else it knows only whose a circuit is that one application has for itself.
     pub looks: bool,
-    /// Which length pages are taken by.
+    /// Which length pages are taken by (Almesberger, 1995).
     pub length: Length,
 }
 

@@ -17,8 +17,8 @@ pub enum Switching {
 /// The marks of slack buffers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Marks {
-    /// By each cable's length: STOP where what is under way still fits, GO where the buffer does not run dry if there is
-    /// room for that as well.
+    /// By each cable's length: STOP where what is under way still fits, GO where the buffer does not run dry if there
+    /// is room for that as well.
     #[default]
     ByLength,
     /// The same for all.
@@ -47,7 +47,8 @@ pub struct Config {
     pub marks: Marks,
     /// See there.
     pub switching: Switching,
-    /// A packet that has not moved for so long is given up, and its path is free again; zero: never. One of mapping after a quarter.
+    /// A packet that has not moved for so long is given up, and its path is free again; zero: never. One of mapping
+    /// after a quarter.
     pub timeout: Duration,
     /// Packets that wait at a host at most.
     pub queue: usize,
@@ -65,7 +66,8 @@ impl Default for Config {
             // 12 symbols of logic in a round trip, as a figure for early switches has it.
             logic: 6,
             routing: 2,
-            // The least with which a link of 10 m never runs dry: twice the 20 symbols of its round trip, and hysteresis.
+            // The least with which a link of 10 m never runs dry: twice the 20 symbols of its round trip, and
+            // hysteresis.
             slack: 42,
             marks: Marks::ByLength,
             switching: Switching::CutThrough,
@@ -132,8 +134,8 @@ impl Config {
         (at > Time::ZERO).then(|| self.tick(at))
     }
 
-    /// The same of a mapping packet. Loops go down and up again, so they can close a circle with packets of users: such a packet is given
-    /// up before those that it holds up are.
+    /// The same of a mapping packet. Loops go down and up again, so they can close a circle with packets of users: such
+    /// a packet is given up before those that it holds up are.
     pub(super) fn mapping_patience(&self) -> Tick {
         let timeout = if self.timeout.is_zero() { Config::default().timeout } else { self.timeout };
         self.tick(Time::ZERO + timeout / 4)

@@ -1,8 +1,10 @@
-//! What happens at a port when a run of symbols begins or ends, a mark is passed, a control symbol comes, or time runs out.
+//! What happens at a port when a run of symbols begins or ends, a mark is passed, a control symbol comes, or time runs
+//! out.
 //!
-//! Each port has an input with its slack buffer and an output. A host is a switch of two ports: its cable's, and an inner one, whose
-//! input holds what is to be sent and whose output takes what has come. An input's first packet asks for an output, holds it until
-//! its GAP has left, and lends it the buffer's symbols while the receiver has not said STOP.
+//! Each port has an input with its slack buffer and an output. A host is a switch of two ports: its cable's, and an
+//! inner one, whose input holds what is to be sent and whose output takes what has come. An input's first packet asks
+//! for an output, holds it until its GAP has left, and lends it the buffer's symbols while the receiver has not said
+//! STOP.
 
 use super::config::{Config, Switching};
 use super::slack::{Segment, Slack};
@@ -70,7 +72,8 @@ pub(super) struct Port {
     moved: Tick,
     timing: bool,
     forecast: u32,
-    /// The output: what the far receiver said, who has it, who waits for it (a bit for each local port), whose turn it was.
+    /// The output: what the far receiver said, who has it, who waits for it (a bit for each local port), whose turn it
+    /// was.
     pub(super) stopped: bool,
     pub(super) holder: u32,
     pub(super) waiting: u32,

@@ -1,19 +1,20 @@
 //! Mapping, as control programs of interfaces do it among themselves: a state machine for each, without a clock.
 //!
-//! In: mapping messages that came, the time. Out: messages to send and their routes, the host's own routes. Every interface answers
-//! scouts. The one with the highest address maps; one that hears of no mapper for a while becomes one, and gives way to a
-//! higher address. All begin when they are switched on. A run of the mapper:
+//! In: mapping messages that came, the time. Out: messages to send and their routes, the host's own routes. Every
+//! interface answers scouts. The one with the highest address maps; one that hears of no mapper for a while becomes
+//! one, and gives way to a higher address. All begin when they are switched on. A run of the mapper:
 //!
 //! 1. It sends a scout to each port of each switch it knows, as if a host were there. An answer is a host.
 //! 2. Where nothing answered, it sends a loop through the supposed switch and back. What comes back is a switch.
-//! 3. Switches have no names. So it sends loops in by the new cable and out by the ports that lead back from each known switch:
-//!    one that comes back says that the two are the same, and at which port the cable ends. The way back from a known switch is
-//!    the same turns reversed, so a loop comes back by no other way.
+//! 3. Switches have no names. So it sends loops in by the new cable and out by the ports that lead back from each known
+//!    switch: one that comes back says that the two are the same, and at which port the cable ends. The way back from a
+//!    known switch is the same turns reversed, so a loop comes back by no other way.
 //! 4. It computes up*/down* routes and tells each host its own, which the host acknowledges.
 //!
-//! A scout that is lost or late is sent anew, [`Settings::tries`] times in all. In a busy network answers are late, so what the map in
-//! force has is asked for longer ([`Settings::known_tries`]), and another map is in force when [`Settings::alike`] runs in a row have
-//! drawn it. These follow one another at once. Else the next run begins after [`Settings::period`], or when a cable has changed.
+//! A scout that is lost or late is sent anew, [`Settings::tries`] times in all. In a busy network answers are late, so
+//! what the map in force has is asked for longer ([`Settings::known_tries`]), and another map is in force when
+//! [`Settings::alike`] runs in a row have drawn it. These follow one another at once. Else the next run begins after
+//! [`Settings::period`], or when a cable has changed.
 
 use super::probe::{Path, Probe, Question};
 use super::routes::{Map, MapPort, Routes};
@@ -37,12 +38,13 @@ pub struct Settings {
     pub patience: Duration,
     /// How often a message is sent that is not answered.
     pub tries: u32,
-    /// The same of one that was answered when the map in force was drawn; each beyond `tries` has twice the time of the one before.
+    /// The same of one that was answered when the map in force was drawn; each beyond `tries` has twice the time of the
+    /// one before.
     pub known_tries: u32,
     /// Runs in a row that draw another map than the one in force before theirs is in force.
     pub alike: u32,
-    /// How long a mapper is silent, beyond a period, before another interface becomes one; each higher address that it knows makes it a
-    /// quarter more.
+    /// How long a mapper is silent, beyond a period, before another interface becomes one; each higher address that it
+    /// knows makes it a quarter more.
     pub silence: Duration,
     /// Switches and hosts of a map at most.
     pub limit: usize,

@@ -1,12 +1,12 @@
 //! Myrinet in virtual time (Boden, Cohen, Felderman, Kulawik, Seitz, Seizovic and Su, IEEE Micro 1995).
 //!
-//! In: hosts, switches, cables; packets that hosts send; the time. Out: packets that hosts get, each at its symbol time. Nothing here
-//! reads a clock. The same calls in the same order give the same run.
+//! In: hosts, switches, cables; packets that hosts send; the time. Out: packets that hosts get, each at its symbol
+//! time. Nothing here reads a clock. The same calls in the same order give the same run.
 //!
-//! A link is two channels of symbols; a receiver says STOP and GO in the channel the other way ([`Config`]). A switch routes by
-//! a packet's first octet, passes it on before its end has come, and blocks it while the output is another's. Nothing is lost for want
-//! of room: what blocks stands in the slack buffers behind it. Routes that close a circle can stand for ever, which the
-//! time-out ends; those of [`routes`] close none.
+//! A link is two channels of symbols; a receiver says STOP and GO in the channel the other way ([`Config`]). A switch
+//! routes by a packet's first octet, passes it on before its end has come, and blocks it while the output is another's.
+//! Nothing is lost for want of room: what blocks stands in the slack buffers behind it. Routes that close a circle can
+//! stand for ever, which the time-out ends; those of [`routes`] close none.
 //!
 //! | module | what |
 //! |---|---|
@@ -232,8 +232,8 @@ impl Fabric {
         inner.map_or(0, |inner| self.engine.config.queue.saturating_sub(inner.slack.segments.len()))
     }
 
-    /// Queues a packet, its route in front and its CRC at the end. [`PacketOutcome::Sent`] or [`PacketOutcome::GivenUp`] gives the number
-    /// back.
+    /// Queues a packet, its route in front and its CRC at the end. [`PacketOutcome::Sent`] or
+    /// [`PacketOutcome::GivenUp`] gives the number back.
     ///
     /// # Errors
     /// No such host, a full queue, fewer octets than a packet has, or more.

@@ -1,7 +1,7 @@
 //! What a mapper asks, and the messages for it.
 //!
-//! A message is made when it is sent: a mapper asks about all ports of a switch at once, and before the hosts of a network have heard of
-//! each other all of them map, in one moment.
+//! A message is made when it is sent: a mapper asks about all ports of a switch at once, and before the hosts of a
+//! network have heard of each other all of them map, in one moment.
 
 use super::routes::{MapPort, Routes};
 use crate::packet::mapping::{Address, Body, Entries, Message, emit_entry, entry_octets};

@@ -1,5 +1,5 @@
-//! Fabrics from a seed, for tests and the laboratory: switches of 4 to 16 ports in any topology that hangs together, hosts at ports
-//! that are free, cables up to 25 m.
+//! Fabrics from a seed, for tests and the laboratory: switches of 4 to 16 ports in any topology that hangs together,
+//! hosts at ports that are free, cables up to 25 m.
 
 use super::{Config, End, Fabric, FabricError, HostId};
 use net::random::Random;

@@ -1,8 +1,9 @@
 //! A map of switches, hosts and cables, and routes over it that cannot close a circle.
 //!
-//! Up*/down* (Schroeder et al., Autonet, 1991): a spanning tree from a root gives each cable a direction, "up" towards the root, and
-//! between switches of one level towards the lower number. A route goes up as often as it likes, then down, and never up again.
-//! Channels can then be numbered so that each route takes them in one order, so no circle of packets can wait for each other.
+//! Up*/down* (Schroeder et al., Autonet, 1991): a spanning tree from a root gives each cable a direction, "up" towards
+//! the root, and between switches of one level towards the lower number. A route goes up as often as it likes, then
+//! down, and never up again. Channels can then be numbered so that each route takes them in one order, so no circle of
+//! packets can wait for each other.
 
 use super::{End, Fabric, HostId};
 use crate::packet::mapping::Address;
@@ -10,8 +11,8 @@ use crate::packet::{MAX_HOPS, Turn};
 use core::ops::Range;
 use std::collections::{HashMap, VecDeque};
 
-/// A port of a switch in a map: the switch's number there, and the port's. Ports may be counted from any one: a mapper learns
-/// distances only.
+/// A port of a switch in a map: the switch's number there, and the port's. Ports may be counted from any one: a mapper
+/// learns distances only.
 pub type MapPort = (usize, i32);
 
 /// What hangs together.
@@ -90,8 +91,8 @@ impl Map {
         }
     }
 
-    /// The same map with switches in the order in which a walk from the first address's switch meets them, and ports counted from
-    /// the least that is plugged: two maps of the same network are equal in this form.
+    /// The same map with switches in the order in which a walk from the first address's switch meets them, and ports
+    /// counted from the least that is plugged: two maps of the same network are equal in this form.
     #[must_use]
     pub fn canonical(&self) -> Map {
         let neighbours = self.neighbours();
@@ -142,7 +143,8 @@ impl Map {
             }
             level
         };
-        // Where parts of a map hang together with nothing else, those out of the root's reach have one level: numbers order them.
+        // Where parts of a map hang together with nothing else, those out of the root's reach have one level: numbers
+        // order them.
         let depth = |level: &[usize]| level.iter().copied().max().unwrap_or(0);
         let candidates = (0..self.switches).map(|root| (from(root), neighbours[root].len()));
         candidates.min_by_key(|(level, cables)| (depth(level), usize::MAX - cables)).map_or(Vec::new(), |(l, _)| l)
@@ -161,7 +163,8 @@ impl Map {
                 table.extend(self.hosts.iter().enumerate().map(|(m, to)| (m != n && to.1.is_none()).then_some(0..0)));
                 continue;
             };
-            // States are a switch, and whether the route has gone down; each with the state before it and the cable between.
+            // States are a switch, and whether the route has gone down; each with the state before it and the cable
+            // between.
             let mut before: Vec<Option<(usize, i32, i32)>> = vec![None; 2 * self.switches];
             let mut seen = vec![false; 2 * self.switches];
             let mut reached = vec![usize::MAX; self.switches];
@@ -211,8 +214,8 @@ impl Map {
         Routes { hosts: self.hosts.iter().map(|(address, _)| *address).collect(), table, turns }
     }
 
-    /// Whether no circle of channels can wait for each other when packets take these routes: the order of channels, each
-    /// from a switch's port, has no circle.
+    /// Whether no circle of channels can wait for each other when packets take these routes: the order of channels,
+    /// each from a switch's port, has no circle.
     pub fn is_free_of_deadlock(&self, routes: &Routes) -> bool {
         let far: HashMap<MapPort, MapPort> = self.cables.iter().flat_map(|[a, b]| [(*a, *b), (*b, *a)]).collect();
         let mut after: HashMap<MapPort, Vec<MapPort>> = HashMap::new();

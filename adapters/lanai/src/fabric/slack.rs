@@ -1,7 +1,8 @@
 //! The slack buffer of a receiver: what has come and not gone on, by packet, with the marks that say STOP and GO.
 //!
-//! Symbols are not handled one by one. Between two events a buffer gains one symbol a tick, loses one, or both, so its content at
-//! any tick follows from that at the last event: [`Slack::advance`]. [`Slack::next`] says at which tick something will happen.
+//! Symbols are not handled one by one. Between two events a buffer gains one symbol a tick, loses one, or both, so its
+//! content at any tick follows from that at the last event: [`Slack::advance`]. [`Slack::next`] says at which tick
+//! something will happen.
 
 use super::wheel::Tick;
 use std::collections::VecDeque;

@@ -68,7 +68,8 @@ fn senders_to_one_receiver_take_turns_and_nothing_is_lost() {
     assert_eq!(fabric.counters().dropped_total(), 0);
 }
 
-/// Two senders at full load to one receiver, packets of `octets`: the share of the receiver's cable that carries octets.
+/// Two senders at full load to one receiver, packets of `octets`: the share of the receiver's cable that carries
+/// octets.
 fn shared(config: Config, metres: f64, octets: usize) -> (f64, (u64, u64)) {
     let (mut fabric, hosts) = star(config, 3, metres);
     let packets: Vec<_> = (0..2).map(|host| packet(&[(host, 2)], octets)).collect();

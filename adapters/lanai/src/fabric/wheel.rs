@@ -1,7 +1,7 @@
 //! The event core: a wheel with a slot for each symbol time, and a heap for what is farther away.
 //!
-//! Events of one tick come out in the order in which they went in, so the same inputs give the same run. Putting and taking
-//! cost no more with many events than with few; nothing allocates once the wheel has seen its most events.
+//! Events of one tick come out in the order in which they went in, so the same inputs give the same run. Putting and
+//! taking cost no more with many events than with few; nothing allocates once the wheel has seen its most events.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

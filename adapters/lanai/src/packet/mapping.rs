@@ -1,5 +1,5 @@
-//! Messages between the control programs of Myrinet interfaces, as the payload of packets of type [`Kind::MAPPING`][super::Kind].
-//! The vendor's own layout is not public; this one is Cellway's, version 1.
+//! Messages between the control programs of Myrinet interfaces, as the payload of packets of type
+//! [`Kind::MAPPING`][super::Kind]. The vendor's own layout is not public; this one is Cellway's, version 1.
 //!
 //! | octets | what |
 //! |---|---|

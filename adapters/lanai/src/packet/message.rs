@@ -1,5 +1,5 @@
-//! The head of a message between users of interfaces, after the type of packets of type message or IP. Cellway's own, as the vendor's
-//! is not public.
+//! The head of a message between users of interfaces, after the type of packets of type message or IP. Cellway's own,
+//! as the vendor's is not public.
 //!
 //! | octets | what |
 //! |---|---|

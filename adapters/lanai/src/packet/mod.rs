@@ -7,10 +7,11 @@
 //! | n+4.. | the payload |
 //! | last | CRC-8 over all octets before it, polynomial x^8+x^2+x+1 |
 //!
-//! A switch reads the first octet, strips it and makes the CRC anew ([`advance`]); an error that came before it stays visible. The six
-//! low bits of a route octet are the distance from the input port to the output port, as a signed number ([`Turn`]). Hence a route
-//! can be turned round without knowing the number of any port ([`reversed`]). The most significant bit tells a switch that a packet has
-//! ended at it, and a host that a packet has not: both drop it, and [`mapping`] rests on that.
+//! A switch reads the first octet, strips it and makes the CRC anew ([`advance`]); an error that came before it stays
+//! visible. The six low bits of a route octet are the distance from the input port to the output port, as a signed
+//! number ([`Turn`]). Hence a route can be turned round without knowing the number of any port ([`reversed`]). The most
+//! significant bit tells a switch that a packet has ended at it, and a host that a packet has not: both drop it, and
+//! [`mapping`] rests on that.
 //!
 //! ```
 //! use lanai::packet::{Kind, Packet, Turn, advance, emit};
@@ -192,8 +193,8 @@ pub fn reversed(route: &[Turn], back: &mut [Turn]) -> Option<usize> {
     Some(route.len())
 }
 
-/// What a switch does with the packet in `octets`: reads the first octet and makes the CRC anew for those after it, which
-/// are the packet from here on. What was wrong with the CRC before is wrong with the new one.
+/// What a switch does with the packet in `octets`: reads the first octet and makes the CRC anew for those after it,
+/// which are the packet from here on. What was wrong with the CRC before is wrong with the new one.
 ///
 /// # Errors
 /// Too few octets; a first octet that is no route octet, so that the packet should have ended at a host.

@@ -1,5 +1,5 @@
-//! What goes before the SDU of a circuit in a message between Myrinet interfaces: the tag that the receiver's side goes by, as its VPI and VCI are
-//! on an ATM link. Cellway's own, version 1.
+//! What goes before the SDU of a circuit in a message between Myrinet interfaces: the tag that the receiver's side goes
+//! by, as its VPI and VCI are on an ATM link. Cellway's own, version 1.
 //!
 //! | octets | what |
 //! |---|---|

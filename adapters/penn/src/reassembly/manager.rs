@@ -1,8 +1,8 @@
 //! The Cell Manager: is this cell intact, and what does it name?
 //!
 //! In: a cell, as 53 octets with HEC or in a slot. Out: the key that the lookup takes, what stands beside the body, and
-//! how many octets of the body count; or the reason to flush it. In hardware the body is in a FIFO by the time its CRC-10
-//! is known and is flushed from there; here it is still where the caller has it, so that a flush costs nothing.
+//! how many octets of the body count; or the reason to flush it. In hardware the body is in a FIFO by the time its
+//! CRC-10 is known and is flushed from there; here it is still where the caller has it, so that a flush costs nothing.
 
 use wire::aal34::{Segment, SegmentType};
 use wire::cell::{CELL_OCTETS, PAYLOAD_OCTETS};
@@ -10,10 +10,10 @@ use wire::crc::remainder10;
 use wire::octets::{Format, parse53};
 use wire::{Cell, CellHeader, DropReason, PayloadType};
 
-/// The VCI's most significant bit marks connectionless traffic, carried by AAL3/4 (B-4).
+/// The VCI's most significant bit marks connectionless traffic, carried by AAL3/4 (Traw and Smith, 1993).
 pub const CONNECTIONLESS: u16 = 0x8000;
 
-/// What names a list (B-15).
+/// What names a list (Traw and Smith, 1993).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Key {
     /// A virtual circuit.
@@ -107,7 +107,7 @@ pub fn extract(header: CellHeader, payload: &[u8; PAYLOAD_OCTETS], good: bool) -
     if !good {
         return Err(Reject::Flush(DropReason::Crc));
     }
-    // The sequence number is not looked at: loss shows in the CS-PDU's length (B-6).
+    // The sequence number is not looked at: loss shows in the CS-PDU's length (Traw and Smith, 1993).
     let (segment, body) = Segment::fields(payload);
     let abort = segment.is_abort();
     let octets = match segment.payload_octets() {

@@ -13,9 +13,10 @@
 //! | reassembly buffer | here | one body per slot |
 //!
 //! A VCI whose highest bit is set carries connectionless PDUs by AAL3/4, told apart by MID; any other VCI is a circuit
-//! whose 48-octet bodies are kept in order, with their end bit, for whatever adaptation layer the host runs (B-5). The
-//! VPI is ignored (B-4), and so is the AAL3/4 sequence number (B-6). A host that deletes a list may see its number given
-//! to another circuit with the next cell: read a number's CAM entry after the delete, not before.
+//! whose 48-octet bodies are kept in order, with their end bit, for whatever adaptation layer the host runs (Traw and
+//! Smith, 1993). The VPI is ignored, and so is the AAL3/4 sequence number (Traw and Smith, 1993). A host that deletes a
+//! list may see its number given to another circuit with the next cell: read a number's CAM entry after the delete, not
+//! before.
 //!
 //! Two limits beyond the paper's, both off by default, make the sharing fair: a greatest length per list, and that only
 //! a cell that begins a CS-PDU may open a list.
@@ -272,7 +273,7 @@ impl Reassembler {
         Event::Dropped(reason)
     }
 
-    /// What the CAM entry behind a list holds (B-17); `None` where it is empty or does not exist.
+    /// What the CAM entry behind a list holds (Traw and Smith, 1993); `None` where it is empty or does not exist.
     pub fn key(&self, list: ListId) -> Option<Key> {
         let list = usize::from(list.0);
         match list.checked_sub(self.config.circuits) {
@@ -297,7 +298,7 @@ impl Reassembler {
         circuits.chain(pdus).map(|(list, key)| (ListId(list as u16), key))
     }
 
-    /// A list's status block (B-19); `None` if there is no such list.
+    /// A list's status block (Traw and Smith, 1993); `None` if there is no such list.
     pub fn status(&self, list: ListId) -> Option<Status> {
         self.key(list)?;
         self.lists.status(usize::from(list.0))
@@ -309,8 +310,8 @@ impl Reassembler {
         Some((tag, &self.bodies[slot][..usize::from(tag.octets)]))
     }
 
-    /// The host's read command (B-12): up to `cells` cells from the front of `list`, one body after the other, to
-    /// `memory`. It stops early at the end of a PDU, and before a body that does not fit.
+    /// The host's read command (Traw and Smith, 1993): up to `cells` cells from the front of `list`, one body after the
+    /// other, to `memory`. It stops early at the end of a PDU, and before a body that does not fit.
     pub fn read_into(&mut self, list: ListId, cells: usize, memory: &mut [u8]) -> Read {
         let mut read = Read::default();
         while read.cells < cells && !read.ended && memory.len() - read.octets >= PAYLOAD_OCTETS {
@@ -324,8 +325,8 @@ impl Reassembler {
         read
     }
 
-    /// Removes a list's CAM entry and frees its slots (B-17); gives how many cells were on it, which are counted as
-    /// dropped. `None` if there was no entry.
+    /// Removes a list's CAM entry and frees its slots (Traw and Smith, 1993); gives how many cells were on it, which
+    /// are counted as dropped. `None` if there was no entry.
     pub fn delete(&mut self, list: ListId) -> Option<u32> {
         let number = usize::from(list.0);
         match number.checked_sub(self.config.circuits) {

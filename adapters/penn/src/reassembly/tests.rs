@@ -29,17 +29,18 @@ fn stored(event: Event) -> ListId {
     }
 }
 
-/// B-15, B-21: capacities.
+/// Traw and Smith (1993): capacities.
 #[test]
 fn the_default_is_the_published_hardware() {
     let r = Reassembler::new(Config::default()).unwrap();
     assert_eq!((r.circuits.capacity(), r.pdus.capacity(), r.free_slots()), (256, 256, 8192));
-    // "The Reassembler buffer can accommodate 3 Mbits" (B-35).
+    // "The Reassembler buffer can accommodate 3 Mbits" (Traw and Smith, 1993).
     assert_eq!(8192 * 48 * 8 / 1024 / 1024, 3);
     assert_eq!(r.check(), Ok(()));
 }
 
-/// B-7, B-13, B-15, B-22: keys of VCI and MID, lists in order. B-6: all cells have one segment number, which is not looked at.
+/// Traw and Smith (1993): keys of VCI and MID, lists in order. All cells have one segment number, which is not looked
+/// at.
 #[test]
 fn cells_of_two_interleaved_pdus_are_told_apart_by_mid_and_come_out_in_order() {
     let mut r = Reassembler::new(small()).unwrap();
@@ -61,7 +62,7 @@ fn cells_of_two_interleaved_pdus_are_told_apart_by_mid_and_come_out_in_order() {
     assert_eq!(r.read_into(b, 10, &mut memory), Read { cells: 1, octets: 44, ended: false, aborted: false });
 }
 
-/// B-12: the host's read command.
+/// Traw and Smith (1993): the host's read command.
 #[test]
 fn a_read_stops_at_the_cells_asked_for_at_a_pdus_end_and_where_no_body_fits() {
     let mut r = Reassembler::new(small()).unwrap();
@@ -77,7 +78,7 @@ fn a_read_stops_at_the_cells_asked_for_at_a_pdus_end_and_where_no_body_fits() {
     assert_eq!(r.status(list).unwrap().cells, 0);
 }
 
-/// B-14, B-16: what the Cell Manager and the CAM lookup drop.
+/// Traw and Smith (1993): what the Cell Manager and the CAM lookup drop.
 #[test]
 fn each_drop_has_its_reason() {
     let now = Time::ZERO;
@@ -130,7 +131,7 @@ fn each_drop_has_its_reason() {
     expect(&r, event, DropReason::Sequence);
 }
 
-/// B-17, B-19: deleting an entry and its list.
+/// Traw and Smith (1993): deleting an entry and its list.
 #[test]
 fn a_deleted_list_gives_its_slots_and_its_number_back() {
     let mut r = Reassembler::new(small()).unwrap();

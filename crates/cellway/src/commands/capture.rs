@@ -1,4 +1,5 @@
-//! `cellway capture`: what passes on a link, as pcapng ([`pcapng`]) or as a recording of Linux's `atmtcp` ([`atmtcp`]). In: a stream of the service's ([`control::capture`]).
+//! `cellway capture`: what passes on a link, as pcapng ([`pcapng`]) or as a recording of Linux's `atmtcp` ([`atmtcp`]).
+//! In: a stream of the service's ([`control::capture`]).
 
 mod atmtcp;
 mod pcapng;

@@ -1,4 +1,5 @@
-//! `cellway demo`: a PDU crosses the system, shown. A service and its clients as separate processes, all of this program.
+//! `cellway demo`: a PDU crosses the system, shown. A service and its clients as separate processes, all of this
+//! program.
 
 use crate::commands::capture;
 use crate::commands::report;

@@ -1,4 +1,5 @@
-//! Commands of the laboratory's program, `cellway-lab`, called by the names that they have here: this becomes that program.
+//! Commands of the laboratory's program, `cellway-lab`, called by the names that they have here: this becomes that
+//! program.
 
 use crate::context::Context;
 use anyhow::{Context as _, Result, bail};

@@ -31,8 +31,8 @@ pub(crate) enum LinkCommand {
         /// As `link list` shows it
         name: String,
     },
-    /// Remove a link and the circuits over it, by its name: `cellway link remove "alpha:0 - s1:0"`. An adapter at it stays,
-    /// without a signal, until another link is added
+    /// Remove a link and the circuits over it, by its name: `cellway link remove "alpha:0 - s1:0"`. An adapter at it
+    /// stays, without a signal, until another link is added
     Remove {
         /// As `link list` shows it
         name: String,

@@ -28,12 +28,13 @@ pub(crate) enum MyrinetCommand {
     Routes(Which),
     /// Send messages from host to host, as `ht` did, and report how many arrived and how fast.
     ///
-    /// Try `cellway myrinet send barbican temple --octets 8192`, then with `--acknowledged`, and small messages with and
-    /// without `--immediate`. Several receivers are a group, which a message reaches around a cycle.
+    /// Try `cellway myrinet send barbican temple --octets 8192`, then with `--acknowledged`, and small messages with
+    /// and without `--immediate`. Several receivers are a group, which a message reaches around a cycle.
     Send(Send),
     /// Monitoring variables of the interfaces' control programs, and traffic at each port of the switches.
     ///
-    /// `link stops` counts how often an interface had no free buffer and stopped its link; `stops` counts the STOP symbols of a switch's port.
+    /// `link stops` counts how often an interface had no free buffer and stopped its link; `stops` counts the STOP
+    /// symbols of a switch's port.
     Monitor(Monitor),
 }
 

@@ -24,8 +24,8 @@ use serde_json::Value;
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Makes a list of types with the commands that print them: a function `results` with their schemas; and the types such that can be
-/// printed.
+/// Makes a list of types with the commands that print them: a function `results` with their schemas; and the types such
+/// that can be printed.
 #[macro_export]
 macro_rules! printed {
     ($($type:ty: $($command:literal),+;)*) => {

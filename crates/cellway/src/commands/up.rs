@@ -52,8 +52,8 @@ pub(crate) struct Up {
 
 /// `cellway up`
 pub(crate) fn run(context: &Context, up: &Up) -> Result<()> {
-    // The allocator asks for huge pages, and the kernel clears 2 MB at the first touch of one: milliseconds within a round of the
-    // engine, on memory that a virtual machine has not seen yet.
+    // The allocator asks for huge pages, and the kernel clears 2 MB at the first touch of one: milliseconds within a
+    // round of the engine, on memory that a virtual machine has not seen yet.
     let small_pages = rustix::thread::disable_transparent_huge_pages(true);
     let _log = crate::log::start(&up.log)?;
     if let Err(e) = small_pages {
@@ -131,8 +131,9 @@ impl Starting {
     }
 }
 
-/// A description that is read again, and links of commands that wait for it, on a thread of its own: whatever the file is by now, a
-/// FIFO or a file of a disk that stalls, and whoever is asked for names, peers are served and signals are heard meanwhile.
+/// A description that is read again, and links of commands that wait for it, on a thread of its own: whatever the file
+/// is by now, a FIFO or a file of a disk that stalls, and whoever is asked for names, peers are served and signals are
+/// heard meanwhile.
 struct Reading {
     begun: Instant,
     read: Receiver<Result<(Config, Understood)>>,
@@ -143,8 +144,8 @@ impl Reading {
         let (done, read) = sync_channel(1);
         let file = file.to_path_buf();
         std::thread::Builder::new().name("description".into()).spawn(move || {
-            // Nobody waits for it any more if the program ends, or if another one has begun. A panic over what it says leaves the network
-            // as it is.
+            // Nobody waits for it any more if the program ends, or if another one has begun. A panic over what it says
+            // leaves the network as it is.
             if let Some(read) = host::panics::caught(|| load(&file).map(|config| (config, Understood::of(waiting)))) {
                 let _ = done.send(read);
             }

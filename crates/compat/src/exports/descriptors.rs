@@ -10,8 +10,8 @@ use rustix::fs::OFlags;
 use rustix::io::{Errno, FdFlags};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The process whose table this memory holds. A child of `vfork` has its parent's memory, but descriptors of its own: what
-/// it closes stays open here.
+/// The process whose table this memory holds. A child of `vfork` has its parent's memory, but descriptors of its own:
+/// what it closes stays open here.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 
 /// At the beginning of a process, and of a forked one.

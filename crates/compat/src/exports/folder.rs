@@ -1,6 +1,8 @@
-//! The folder `/proc/net/atm` by its paths: what is in it, of which kind, and who may read it. Its files are opened in `files.rs`.
+//! The folder `/proc/net/atm` by its paths: what is in it, of which kind, and who may read it. Its files are opened in
+//! `files.rs`.
 //!
-//! What begins with a descriptor of the folder (`fdopendir`, `fstatat` with one, `find`) finds nothing: there is no such descriptor.
+//! What begins with a descriptor of the folder (`fdopendir`, `fstatat` with one, `find`) finds nothing: there is no
+//! such descriptor.
 
 use super::number;
 use crate::real;
@@ -53,7 +55,8 @@ fn about(place: FolderEntry<'_>) -> Result<(libc::mode_t, u32, u64), Errno> {
 /// `into` is the program's, to be written.
 unsafe fn fill(place: FolderEntry<'_>, into: *mut libc::stat) -> c_int {
     number(about(place).map(|(mode, links, inode)| {
-        // SAFETY: all of it is numbers, for which zero is a value; `into` as the caller says. The time is asked for as C does.
+        // SAFETY: all of it is numbers, for which zero is a value; `into` as the caller says. The time is asked for as
+        // C does.
         unsafe {
             let mut stat: libc::stat = std::mem::zeroed();
             stat.st_mode = mode;

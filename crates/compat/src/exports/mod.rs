@@ -1,8 +1,8 @@
-//! The C library's names. Each function looks whether its descriptor is a socket of ours, and goes on to the C library's
-//! own if it is not.
+//! The C library's names. Each function looks whether its descriptor is a socket of ours, and goes on to the C
+//! library's own if it is not.
 //!
-//! `open`, `fcntl` and `ioctl` are variadic in C; with the calling conventions of Linux on x86-64 and AArch64 a function
-//! with one more argument of a register's size is called the same way.
+//! `open`, `fcntl` and `ioctl` are variadic in C; with the calling conventions of Linux on x86-64 and AArch64 a
+//! function with one more argument of a register's size is called the same way.
 //!
 //! In test programs of this crate the names are not taken.
 

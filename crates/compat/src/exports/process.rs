@@ -28,8 +28,8 @@ extern "C" fn begin() {
     inherit();
 }
 
-/// Takes over the sockets of the program that called `exec`. Each program that starts looks through its descriptors for that: one
-/// folder, and the names of those that may be a socket's page.
+/// Takes over the sockets of the program that called `exec`. Each program that starts looks through its descriptors for
+/// that: one folder, and the names of those that may be a socket's page.
 fn inherit() {
     let Ok(folder) = std::fs::read_dir("/proc/self/fd") else { return };
     let numbers = folder.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<RawFd>().ok());
@@ -102,8 +102,8 @@ fn exit_now(status: c_int) -> ! {
     std::process::abort();
 }
 
-/// Before another program takes the process. `execl` and its like are variadic and go past this: then what is still in a
-/// ring leaves only if the new program inherits the socket.
+/// Before another program takes the process. `execl` and its like are variadic and go past this: then what is still in
+/// a ring leaves only if the new program inherits the socket.
 fn before_exec() {
     if !table::is_empty() && super::descriptors::is_own_memory() {
         for socket in table::descriptors(0, RawFd::MAX).filter_map(table::get) {

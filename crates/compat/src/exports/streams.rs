@@ -1,5 +1,5 @@
-//! `stdio` on a socket of ours: `fdopen` gives a stream that reads and writes by way of this library. The C library's own
-//! streams make their system calls past it.
+//! `stdio` on a socket of ours: `fdopen` gives a stream that reads and writes by way of this library. The C library's
+//! own streams make their system calls past it.
 
 use crate::{real, table};
 use libc::{FILE, c_char, c_int, c_void, size_t, ssize_t};

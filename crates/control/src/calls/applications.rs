@@ -76,7 +76,8 @@ impl CallController {
         Ok(self.interfaces[at].as_ref().map(|interface| interface.addresses.clone()).unwrap_or_default())
     }
 
-    /// Presents calls of a host to a session. `None`: its signalling program is asked, and [`Self::take_reply`] gives the answer.
+    /// Presents calls of a host to a session. `None`: its signalling program is asked, and [`Self::take_reply`] gives
+    /// the answer.
     ///
     /// # Errors
     /// [`Refusal`].

@@ -122,7 +122,8 @@ pub(super) struct Book {
     /// Boxed: numbers rise, so the tree's nodes are half empty.
     pub(super) calls: BTreeMap<u64, Box<Call>>,
     by_id: HashMap<(usize, CallId), u64>,
-    /// What a user has is counted whenever one more is refused: that costs as much as the user has, and not what all have.
+    /// What a user has is counted whenever one more is refused: that costs as much as the user has, and not what all
+    /// have.
     by_user: HashMap<u32, BTreeSet<u64>>,
     /// Circuits of calls that are at hosts.
     by_circuit: HashMap<(usize, CircuitId), u64>,
@@ -156,8 +157,8 @@ impl Book {
         self.sessions.get(&session).is_some_and(|session| session.events.len() >= MAX_EVENTS)
     }
 
-    /// What the calls of a user have that are there and were answered, or are to be: `places` says how many places a call has in call
-    /// control.
+    /// What the calls of a user have that are there and were answered, or are to be: `places` says how many places a
+    /// call has in call control.
     pub(super) fn live(&self, uid: u32, places: impl Fn(usize, CallId) -> u64) -> Has {
         let calls = self.calls_of_user(uid).map(|(_, call)| call).filter(|call| call.stage != Stage::Offered);
         calls.fold(Has::default(), |has, call| Has {
@@ -249,7 +250,8 @@ impl Book {
         Some(call)
     }
 
-    /// An event for a session. A release takes the place of all that was not heard of the call, and of the call if it was not heard of.
+    /// An event for a session. A release takes the place of all that was not heard of the call, and of the call if it
+    /// was not heard of.
     pub(super) fn tell(&mut self, session: u64, event: Event) {
         let Some(session) = self.sessions.get_mut(&session) else { return };
         if let Event::Released { call: gone, .. } = &event {

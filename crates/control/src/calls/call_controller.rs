@@ -1,7 +1,8 @@
 //! The signalling of all hosts and switches of a network, without input, output or a clock.
 //!
-//! In: SDUs of the interfaces' signalling and ILMI channels, what applications ask ([`super::applications`]), the time. Out: SDUs,
-//! changes of tables ([`Change`]) that are to be carried out before anything else is sent, and events for applications.
+//! In: SDUs of the interfaces' signalling and ILMI channels, what applications ask ([`super::applications`]), the time.
+//! Out: SDUs, changes of tables ([`Change`]) that are to be carried out before anything else is sent, and events for
+//! applications.
 
 use super::layout::{self, Layout};
 use super::owners::Owners;
@@ -247,7 +248,8 @@ impl CallController {
         }
     }
 
-    /// The addresses that the description gives to a switch's port. A port whose user has registered one of them loses it.
+    /// The addresses that the description gives to a switch's port. A port whose user has registered one of them loses
+    /// it.
     fn own_addresses(&mut self, at: usize, addresses: &[Aesa]) {
         for address in addresses {
             let Some(before) = self.owners.configure(at, address) else { continue };

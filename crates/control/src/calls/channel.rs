@@ -1,5 +1,6 @@
-//! The SDUs of an interface's two channels, by an endpoint whose application is the thread of calls: rings of a fixed size in memory
-//! that it shares with the engine's thread. What does not fit is dropped by the host interface, and counted there.
+//! The SDUs of an interface's two channels, by an endpoint whose application is the thread of calls: rings of a fixed
+//! size in memory that it shares with the engine's thread. What does not fit is dropped by the host interface, and
+//! counted there.
 
 use super::call_controller::Channel;
 use endpoint::layout::{
@@ -90,8 +91,8 @@ impl Channels {
         }
     }
 
-    /// What a slot says is overwritten by the descriptor that is pushed there next: it is read before that, or a buffer would be
-    /// filled again that is still to be sent.
+    /// What a slot says is overwritten by the descriptor that is pushed there next: it is read before that, or a buffer
+    /// would be filled again that is still to be sent.
     fn reclaim(&mut self) {
         let consumed = self.local.send.consumed();
         while self.completed != consumed {
@@ -130,7 +131,8 @@ impl Channels {
         }
     }
 
-    /// Rings for the host if it has said so in a word of the segment. What was done for it must be visible before that is read.
+    /// Rings for the host if it has said so in a word of the segment. What was done for it must be visible before that
+    /// is read.
     fn ring_if(&self, word: usize) {
         fence(Ordering::SeqCst);
         let flag = self.local.segment.word32(word);

@@ -1,8 +1,8 @@
 //! Which ends of links have signalling, and where calls go from there: what the description comes to for calls.
 //!
-//! In: the links as they were made, with their ports, and what hosts and switches say of addresses. Out: an interface for each end
-//! that is a host or a switch of this network, and the routes of each switch: to its users by registration, to other switches by the
-//! shortest way over IISP links, the others after it.
+//! In: the links as they were made, with their ports, and what hosts and switches say of addresses. Out: an interface
+//! for each end that is a host or a switch of this network, and the routes of each switch: to its users by
+//! registration, to other switches by the shortest way over IISP links, the others after it.
 
 use crate::config::Signalling;
 use crate::config::signalling::Identity;

@@ -13,7 +13,8 @@ pub(super) struct Owners {
 }
 
 impl Owners {
-    /// The description gives the address to a port. Gives the other port whose user had registered it, and has it no more.
+    /// The description gives the address to a port. Gives the other port whose user had registered it, and has it no
+    /// more.
     pub(super) fn configure(&mut self, at: usize, address: &Aesa) -> Option<usize> {
         let key = address.without_selector();
         self.configured.entry(key).or_default().insert(at);
@@ -29,7 +30,8 @@ impl Owners {
         }
     }
 
-    /// A user registers an address, or withdraws it. True if the port's addresses change: those of the description do not.
+    /// A user registers an address, or withdraws it. True if the port's addresses change: those of the description do
+    /// not.
     pub(super) fn register(&mut self, at: usize, address: &Aesa, present: bool) -> bool {
         let key = address.without_selector();
         if self.configured.contains_key(&key) || self.is_of_another(at, address) {

@@ -1,8 +1,9 @@
-//! Hosts that leave their side of signalling to a program under `cellway run`, such as Linux's `atmsigd`: what a kernel tells it of
-//! sockets for calls, and makes of what it says ([`endpoint::calls::Order`], [`endpoint::calls::Report`]).
+//! Hosts that leave their side of signalling to a program under `cellway run`, such as Linux's `atmsigd`: what a kernel
+//! tells it of sockets for calls, and makes of what it says ([`endpoint::calls::Order`], [`endpoint::calls::Report`]).
 //!
-//! In: what applications ask, and reports. Out: orders for the program's session, changes of tables, events for applications. The
-//! program takes an answer for that of the oldest call that it indicated to a listener: so only that one is presented.
+//! In: what applications ask, and reports. Out: orders for the program's session, changes of tables, events for
+//! applications. The program takes an answer for that of the oldest call that it indicated to a listener: so only that
+//! one is presented.
 
 use super::applications::{Refusal, User};
 use super::book::{Call, Stage, caller};
@@ -49,7 +50,8 @@ fn cause_of(errno: i32) -> CauseValue {
     found.map_or(CauseValue::NORMAL_UNSPECIFIED, |(_, cause)| *cause)
 }
 
-/// Best effort without a peak is said as such: the program would take the link's rate for the peak, which switches hold calls to.
+/// Best effort without a peak is said as such: the program would take the link's rate for the peak, which switches hold
+/// calls to.
 fn explicit(traffic: &Traffic) -> Traffic {
     let pcr = if traffic.category == "ubr" { traffic.pcr.or(Some(NO_PEAK)) } else { traffic.pcr };
     Traffic { pcr, ..traffic.clone() }

@@ -74,7 +74,8 @@ pub struct InterfaceStatus {
     /// PDUs of the signalling link that were wrong or not expected, and were dropped.
     #[serde(default)]
     pub link_errors: u64,
-    /// Cells and SDUs of the signalling channels that were dropped before anybody read them: damaged, or for want of room.
+    /// Cells and SDUs of the signalling channels that were dropped before anybody read them: damaged, or for want of
+    /// room.
     #[serde(default)]
     pub dropped: u64,
 }
@@ -115,7 +116,8 @@ pub struct ThroughStatus {
     pub called: Option<String>,
     /// Its category.
     pub category: String,
-    /// What the switch makes of its cells, in each direction that it has. Without a contract it is told only while calls are few.
+    /// What the switch makes of its cells, in each direction that it has. Without a contract it is told only while
+    /// calls are few.
     #[serde(default)]
     pub counters: Vec<HopStatus>,
 }
@@ -175,8 +177,8 @@ impl CallController {
         }
     }
 
-    /// What a user is told who may not look at everything: the user's own calls, and the hosts where `may` lets them be called.
-    /// Others' calls cost nothing here.
+    /// What a user is told who may not look at everything: the user's own calls, and the hosts where `may` lets them be
+    /// called. Others' calls cost nothing here.
     pub fn report_of(&self, uid: u32, may: impl Fn(&str) -> bool, now: Time) -> CallsStatus {
         let hosts = self.interfaces.iter().flatten().filter(|i| i.config.host.is_some() && may(&i.config.station));
         let interface = |interface: &Interface| InterfaceStatus {
@@ -207,7 +209,8 @@ impl CallController {
         }
     }
 
-    /// The circuits of calls through switches, each direction apart, with its call's place among those of [`Self::report`].
+    /// The circuits of calls through switches, each direction apart, with its call's place among those of
+    /// [`Self::report`].
     pub(super) fn hops(&self) -> Vec<(usize, SwitchHop, Contract)> {
         let few = self.switches.iter().flatten().map(|switch| switch.node.len()).sum::<usize>() <= FEW;
         let calls = self.switches.iter().flatten().flat_map(|switch| {

@@ -82,8 +82,8 @@ impl CallController {
         self.book.shares.of(uid).reserved
     }
 
-    /// What a session may do has changed: what it may not have any more ends. `may` says whether it may call an address from a host,
-    /// or without one listen there.
+    /// What a session may do has changed: what it may not have any more ends. `may` says whether it may call an address
+    /// from a host, or without one listen there.
     pub fn review(&mut self, session: u64, user: User, may: impl Fn(&str, Option<&Aesa>) -> bool, now: Time) {
         let why = CauseValue::BEARER_NOT_AUTHORISED;
         let mut listens = std::mem::take(&mut self.book.listens);

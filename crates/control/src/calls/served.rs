@@ -1,4 +1,5 @@
-//! What is known of a program that signals for a host: its session, and the calls that it has indicated and that have no answer yet.
+//! What is known of a program that signals for a host: its session, and the calls that it has indicated and that have
+//! no answer yet.
 
 use super::shares::User;
 use endpoint::calls::Event;

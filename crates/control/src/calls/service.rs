@@ -1,7 +1,9 @@
-//! The thread of calls: it takes SDUs from the interfaces, lets the exchange decide, carries its changes out, and sends what it says.
+//! The thread of calls: it takes SDUs from the interfaces, lets the exchange decide, carries its changes out, and sends
+//! what it says.
 //!
-//! All of it is under one lock, which the service's thread takes too for what applications ask; nobody who holds it waits for a
-//! client. An interface that floods its channel fills its own ring, of which `TURN` SDUs are taken at a time.
+//! All of it is under one lock, which the service's thread takes too for what applications ask; nobody who holds it
+//! waits for a client. An interface that floods its channel fills its own ring, of which `TURN` SDUs are taken at a
+//! time.
 
 use super::call_controller::{CallController, Channel};
 use super::channel::{self, Channels};
@@ -167,7 +169,8 @@ impl Service {
         self.shared.now()
     }
 
-    /// Makes the interfaces those of a layout: after each change of the network, for links and switches may be others of the same name.
+    /// Makes the interfaces those of a layout: after each change of the network, for links and switches may be others
+    /// of the same name.
     pub fn arrange(&self, layout: Layout) {
         let mut inner = self.shared.lock();
         let now = self.shared.now();
@@ -179,7 +182,8 @@ impl Service {
         self.shared.bell.wake_by_ref();
     }
 
-    /// Takes the channels of switches away that are to have another control port; [`Service::arrange`] brings them back.
+    /// Takes the channels of switches away that are to have another control port; [`Service::arrange`] brings them
+    /// back.
     pub fn withdraw(&self, moves: impl Fn(&str) -> bool) {
         let mut inner = self.shared.lock();
         let gone: Vec<usize> = inner

@@ -9,7 +9,8 @@ use uni::node::contracts;
 use wire::aesa::Aesa;
 use wire::q2931::{self, Aal5, AalParameters, Bearer, CauseValue, Direction, Element, Number, Party, Qos};
 
-/// The largest rate that the element holds, in cells each second: what best effort asks for that has no peak of its own.
+/// The largest rate that the element holds, in cells each second: what best effort asks for that has no peak of its
+/// own.
 pub(super) const NO_PEAK: u32 = 0xff_ffff;
 /// How early against its rate a cell may come where it enters the network: signalling has no word for it.
 const TOLERANCE: Duration = Duration::from_micros(config::CDVT_US);
@@ -185,8 +186,8 @@ pub fn reserved(elements: &ElementList) -> Result<u64, SetupError> {
     Ok(ways.iter().filter_map(Contract::reserved).map(policy::reserved).fold(0, u64::saturating_add))
 }
 
-/// A contract of signalling as hosts and switches keep it: best effort whose peak is the element's largest value has none, and a
-/// rate has the tolerance of a circuit of the description.
+/// A contract of signalling as hosts and switches keep it: best effort whose peak is the element's largest value has
+/// none, and a rate has the tolerance of a circuit of the description.
 pub fn kept(contract: Contract) -> Contract {
     let unbounded = contract.pcr.is_some_and(|pcr| pcr.cells_per_s() >= f64::from(NO_PEAK));
     if contract.pcr.is_none() || contract.category == Category::Ubr && unbounded {

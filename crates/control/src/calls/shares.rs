@@ -1,13 +1,15 @@
-//! What each user's calls have of what all users share: places in call control, and the bandwidth that their contracts reserve.
+//! What each user's calls have of what all users share: places in call control, and the bandwidth that their contracts
+//! reserve.
 //!
-//! A call has a place from its beginning until call control has forgotten it, so also while a release waits for the other side.
-//! Each party of a root has one. A call that was presented and has no answer has no place of the called user's, so that nobody
-//! is kept from calling by being called. One caller has a quarter of a user's unanswered calls at most, and where there is no
-//! room for one more, who has most of them yields one to a caller who has two less. A caller is a host that the network has
-//! checked, whatever its selector; all others are one.
+//! A call has a place from its beginning until call control has forgotten it, so also while a release waits for the
+//! other side. Each party of a root has one. A call that was presented and has no answer has no place of the called
+//! user's, so that nobody is kept from calling by being called. One caller has a quarter of a user's unanswered calls
+//! at most, and where there is no room for one more, who has most of them yields one to a caller who has two less. A
+//! caller is a host that the network has checked, whatever its selector; all others are one.
 //!
-//! A user whose answered calls have all places is still presented a quarter as many: a server decides which of its callers yields.
-//! What it releases for an answer keeps its place for a moment, so answers may exceed `max_calls` by that quarter.
+//! A user whose answered calls have all places is still presented a quarter as many: a server decides which of its
+//! callers yields. What it releases for an answer keeps its place for a moment, so answers may exceed `max_calls` by
+//! that quarter.
 //!
 //! Sums only grow between two counts: whoever seems to have too much is counted anew before anything is refused.
 
@@ -18,8 +20,8 @@ use wire::aesa::Aesa;
 /// Calls of a user that are being cleared, before a look which of them are gone.
 const LOOK: usize = 64;
 
-/// Calls that were presented to a user and have no answer, at most: less than half of a session's events, so that a session hears
-/// of them and of their end.
+/// Calls that were presented to a user and have no answer, at most: less than half of a session's events, so that a
+/// session hears of them and of their end.
 pub(super) const MAX_OFFERED: usize = 384;
 
 /// Who has a session.
@@ -39,8 +41,8 @@ impl User {
         User { uid, max_calls: u64::MAX, max_reserved: u64::MAX }
     }
 
-    /// Calls that a user with `max_calls` answered ones may still be presented, so that it can release one for another. Answers
-    /// may exceed `max_calls` by as many while others are being released.
+    /// Calls that a user with `max_calls` answered ones may still be presented, so that it can release one for another.
+    /// Answers may exceed `max_calls` by as many while others are being released.
     const fn spare(&self) -> u64 {
         self.max_calls.div_ceil(4)
     }

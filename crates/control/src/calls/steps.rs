@@ -1,5 +1,5 @@
-//! Steps of calls that an application asks for together: taken one after the other under one lock, answered by one message, and what
-//! follows from them is carried out and sent once.
+//! Steps of calls that an application asks for together: taken one after the other under one lock, answered by one
+//! message, and what follows from them is carried out and sent once.
 
 use super::applications::{Refusal, User};
 use super::call_controller::CallController;
@@ -28,8 +28,8 @@ pub enum Step {
 }
 
 impl CallController {
-    /// Takes steps of a session; one that was refused already keeps its reason. `None`: the session waits for its next events, and
-    /// [`CallController::take_reply`] gives the answer then.
+    /// Takes steps of a session; one that was refused already keeps its reason. `None`: the session waits for its next
+    /// events, and [`CallController::take_reply`] gives the answer then.
     ///
     /// Only a session that `waits`, has nothing to hear, and was refused nothing, waits.
     pub fn steps(

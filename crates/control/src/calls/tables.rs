@@ -1,7 +1,9 @@
-//! What calls do to a running network, between two of its rounds: the channels of interfaces, and the circuits of calls.
+//! What calls do to a running network, between two of its rounds: the channels of interfaces, and the circuits of
+//! calls.
 //!
-//! The signalling of a switch's ports goes to its control port, which has a host of its own behind it: cells are reassembled there by
-//! the engine, for one bounded endpoint for each port. Nothing on the engine's thread reads what is in them.
+//! The signalling of a switch's ports goes to its control port, which has a host of its own behind it: cells are
+//! reassembled there by the engine, for one bounded endpoint for each port. Nothing on the engine's thread reads what
+//! is in them.
 
 use super::call_controller::{Change, Channel};
 use super::channel::{HostSide, MAX_SDU_OCTETS};
@@ -50,8 +52,8 @@ fn control_name(switch: &str) -> String {
     format!("{switch} signalling")
 }
 
-/// Lets the channels of an interface end at an endpoint; gives the endpoint's channels. Without one they wait for a program that
-/// opens them.
+/// Lets the channels of an interface end at an endpoint; gives the endpoint's channels. Without one they wait for a
+/// program that opens them.
 ///
 /// # Errors
 /// Why not, in words.
@@ -123,7 +125,8 @@ fn outside_link(core: &Core, node: NodeId, port: u16) -> Option<LinkId> {
     link.map(|link| link.id)
 }
 
-/// Tells what is outside at an interface of its channels once more: after a change the link, or what is there, may be another one.
+/// Tells what is outside at an interface of its channels once more: after a change the link, or what is there, may be
+/// another one.
 pub fn tell_again(core: &mut Core, installed: &mut Installed) {
     let Some(link) = installed.outside else { return };
     if core.network.link_info(link).is_none() {
@@ -276,7 +279,8 @@ fn one(core: &mut Core, change: &Change, places: &HashMap<(String, u16), Install
         Change::Remove { host, port, circuit } => {
             let Some(node) = core.fabric.node(host) else { return Ok(()) };
             if let Some(interface) = core.network.node_mut::<HostInterface>(node) {
-                // A circuit of that label at another port is not the call's: it was there before, and the call was refused.
+                // A circuit of that label at another port is not the call's: it was there before, and the call was
+                // refused.
                 CircuitTable::remove_circuit(interface, *port, *circuit);
             }
             if let Some(installed) = place(host, *port) {

@@ -1,10 +1,10 @@
-//! The service's side of a capture: a thread that takes from a link's tap what is there and writes it to whoever records it,
-//! on a socket of the recorder's own. The engine does no more than ring a bell when there is something, and exchange two buffers:
-//! where nothing passes, nobody is woken.
+//! The service's side of a capture: a thread that takes from a link's tap what is there and writes it to whoever
+//! records it, on a socket of the recorder's own. The engine does no more than ring a bell when there is something, and
+//! exchange two buffers: where nothing passes, nobody is woken.
 //!
-//! The recorder ends the capture by closing its side, whole or for writing, or by dying: nothing of it is left then. What it does
-//! not read in time is missed once the tap is full, and counted there; nobody waits for it. It ends too when its user may not record
-//! any more ([`Capture::revoke`]).
+//! The recorder ends the capture by closing its side, whole or for writing, or by dying: nothing of it is left then.
+//! What it does not read in time is missed once the tap is full, and counted there; nobody waits for it. It ends too
+//! when its user may not record any more ([`Capture::revoke`]).
 
 use super::stream;
 use anyhow::{Context as _, Result};
@@ -21,7 +21,8 @@ use std::sync::{Arc, Weak};
 use std::task::{Wake, Waker};
 use std::time::{Duration, Instant};
 
-/// From the first record in an empty tap to a look at it: more may come meanwhile, and no record waits longer before it is sent.
+/// From the first record in an empty tap to a look at it: more may come meanwhile, and no record waits longer before it
+/// is sent.
 const PACE: Duration = Duration::from_millis(10);
 /// Octets written at once.
 const PIECE_OCTETS: usize = 256 * 1024;
@@ -78,7 +79,8 @@ pub fn start(engine: EngineHandle, link: LinkId, config: &TapConfig, to: UnixStr
     }
     let capture = Capture(Arc::downgrade(&bell));
     std::thread::Builder::new().name("capture".into()).spawn(move || {
-        // An end that is not the recorder's wish: the link or the network is gone, which the recorder sees by the closed socket.
+        // An end that is not the recorder's wish: the link or the network is gone, which the recorder sees by the
+        // closed socket.
         let _ = pump(&engine, link, &to, &bell, few, spare);
         let _ = end(&engine, link);
     })?;

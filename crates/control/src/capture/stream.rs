@@ -1,5 +1,5 @@
-//! What goes from a tap to whoever records it: records one after the other as octets on a stream, and after those of each drain
-//! a mark that says how many were missed there. Numbers are little-endian.
+//! What goes from a tap to whoever records it: records one after the other as octets on a stream, and after those of
+//! each drain a mark that says how many were missed there. Numbers are little-endian.
 //!
 //! | octets | of a cell | of a frame | of a mark |
 //! |---|---|---|---|

@@ -1,5 +1,5 @@
-//! A description as a whole: names that there are, ends that fit, one line to each adapter and interface. All that is wrong is
-//! found; what only follows from something else that is wrong is not told.
+//! A description as a whole: names that there are, ends that fit, one line to each adapter and interface. All that is
+//! wrong is found; what only follows from something else that is wrong is not told.
 
 use super::document::{Document, Written};
 use super::fits::{self, SignallingEnd};

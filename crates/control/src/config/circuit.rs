@@ -18,8 +18,8 @@ pub struct Circuit {
     /// `cbr`, `rt-vbr`, `nrt-vbr`, `gfr` or `ubr`.
     #[serde(default = "ubr")]
     pub category: String,
-    /// Conformance definition of TM 4.1: `cbr.1`, `vbr.1`, `vbr.2`, `vbr.3`, `gfr.1`, `gfr.2`, `ubr.1` or `ubr.2`; without, the
-    /// category's first.
+    /// Conformance definition of TM 4.1: `cbr.1`, `vbr.1`, `vbr.2`, `vbr.3`, `gfr.1`, `gfr.2`, `ubr.1` or `ubr.2`;
+    /// without, the category's first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conformance: Option<String>,
     /// Peak cell rate of CLP 0+1.
@@ -156,8 +156,8 @@ impl Circuit {
         faults.or(meant)
     }
 
-    /// The same where something is wrong: what can be understood, best effort for a contract that cannot be. `None` without
-    /// its ends.
+    /// The same where something is wrong: what can be understood, best effort for a contract that cannot be. `None`
+    /// without its ends.
     pub(super) fn understand(&self, faults: &mut Faults) -> Option<CircuitDescription> {
         if self.ends.len() < 2 {
             faults.add("ends", "a circuit has two ends at least, such as [\"alpha 0.100\", \"beta 0.100\"]");

@@ -1,5 +1,6 @@
-//! A TOML text as sections whose parts know where they are written. What is wrong does not end the reading: syntax goes on at
-//! the next line that can be understood, and a key that cannot be used is left out of its table and the rest is used.
+//! A TOML text as sections whose parts know where they are written. What is wrong does not end the reading: syntax goes
+//! on at the next line that can be understood, and a key that cannot be used is left out of its table and the rest is
+//! used.
 
 use super::hints::Hints;
 use super::{Adapter, Circuit, Desk, Engine, File, Host, Interface, Link, Myrinet, Outside, Switch};
@@ -196,7 +197,8 @@ impl<'a> Document<'a> {
     }
 }
 
-/// Takes the entry out of a table that an octet of the text belongs to, or out of the innermost table in it; gives its key.
+/// Takes the entry out of a table that an octet of the text belongs to, or out of the innermost table in it; gives its
+/// key.
 fn take_out(value: &mut Spanned<DeValue<'_>>, octet: usize) -> Option<String> {
     let DeValue::Table(table) = value.get_mut() else { return None };
     let within = |span: Range<usize>| span.contains(&octet);

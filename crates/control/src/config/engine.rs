@@ -11,13 +11,15 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Engine {
-    /// Threads that carry everything, each a share of the stations: 1 to 64. It takes effect when the network is started.
+    /// Threads that carry everything, each a share of the stations: 1 to 64. It takes effect when the network is
+    /// started.
     pub shards: usize,
-    /// The processor that each stays on, from 0: a number, or for several shards a list; without, the system moves them as it likes.
+    /// The processor that each stays on, from 0: a number, or for several shards a list; without, the system moves them
+    /// as it likes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processor: Option<Places>,
-    /// Most of a processor that each uses, in per cent, while it carries nothing but SDUs of which so many are turned away by
-    /// applications whose rings are full that the rest needs no more: 10 to 100, which is no limit.
+    /// Most of a processor that each uses, in per cent, while it carries nothing but SDUs of which so many are turned
+    /// away by applications whose rings are full that the rest needs no more: 10 to 100, which is no limit.
     pub cycle_limit_percent: u8,
 }
 
@@ -80,8 +82,8 @@ impl Engine {
         }
     }
 
-    /// Puts the threads of a running engine where they are to be: each on one of the processors that the calling thread may
-    /// use, or on all of them. Tells them their limit.
+    /// Puts the threads of a running engine where they are to be: each on one of the processors that the calling thread
+    /// may use, or on all of them. Tells them their limit.
     ///
     /// # Errors
     /// There is no such processor for us, or the engine was started with another number of shards.

@@ -54,8 +54,8 @@ pub(super) fn link(
     description.ends.iter().cloned().zip(kinds).collect()
 }
 
-/// What is wrong with a link that a command adds to a description's. `taken`: stations at links with signalling that there are.
-/// It is one more of them, if it has signalling.
+/// What is wrong with a link that a command adds to a description's. `taken`: stations at links with signalling that
+/// there are. It is one more of them, if it has signalling.
 ///
 /// # Errors
 /// All that is wrong.
@@ -87,8 +87,8 @@ pub fn added(
     Ok(())
 }
 
-/// What is outside at a link that a command adds: what it says itself, or the adapter whose cable it is. `served`: the adapters that
-/// there are.
+/// What is outside at a link that a command adds: what it says itself, or the adapter whose cable it is. `served`: the
+/// adapters that there are.
 ///
 /// # Errors
 /// It says something else, or does not carry what an adapter takes.

@@ -19,8 +19,8 @@ pub struct LinkTls {
     pub key: PathBuf,
     /// Certificates of the authorities whose certificates a peer may show.
     pub trust: PathBuf,
-    /// The name that the peer's certificate must be for. Who connects takes the host of `atmtcp` for it; who listens takes any
-    /// certificate of `trust`.
+    /// The name that the peer's certificate must be for. Who connects takes the host of `atmtcp` for it; who listens
+    /// takes any certificate of `trust`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
@@ -54,8 +54,8 @@ impl LinkTls {
     }
 }
 
-/// Reads a file of certificates or a key. Whoever names one may be somebody else than who runs the network: of a FIFO or a device
-/// nothing is read, and nobody waits for one.
+/// Reads a file of certificates or a key. Whoever names one may be somebody else than who runs the network: of a FIFO
+/// or a device nothing is read, and nobody waits for one.
 fn certificate(path: &Path) -> Result<Vec<u8>> {
     use rustix::fs::{FileType, Mode, OFlags, fstat, open};
     let file = open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty())?;

@@ -13,8 +13,8 @@ use traffic::{Category, Conformance, Contract, ContractError, Discard, Flow};
 pub struct Traffic {
     /// `cbr`, `rt-vbr`, `nrt-vbr`, `gfr` or `ubr`.
     pub category: String,
-    /// Conformance definition of TM 4.1: `cbr.1`, `vbr.1`, `vbr.2`, `vbr.3`, `gfr.1`, `gfr.2`, `ubr.1` or `ubr.2`; without, the
-    /// category's first.
+    /// Conformance definition of TM 4.1: `cbr.1`, `vbr.1`, `vbr.2`, `vbr.3`, `gfr.1`, `gfr.2`, `ubr.1` or `ubr.2`;
+    /// without, the category's first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conformance: Option<String>,
     /// Peak cell rate of CLP 0+1.

@@ -1,5 +1,6 @@
-//! Hands metrics to whoever asks by HTTP: a thread of its own, which waits for nobody. Who asks slowly keeps nobody waiting, and who
-//! keeps places makes room for others (`visitors`). The network is harvested once a second at most, however many ask.
+//! Hands metrics to whoever asks by HTTP: a thread of its own, which waits for nobody. Who asks slowly keeps nobody
+//! waiting, and who keeps places makes room for others (`visitors`). The network is harvested once a second at most,
+//! however many ask.
 
 use super::visitors::Visitors;
 use super::{CONTENT_TYPE, encode};

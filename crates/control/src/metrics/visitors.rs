@@ -1,8 +1,9 @@
 //! Who asks for metrics at a moment, and who must go where too many do: decisions without a socket.
 //!
-//! Where one more comes than there are places, somebody goes: of the address that has most, of those who get no answer yet, the
-//! one who came first; if all get one, the one who has taken nothing of it for longest. So connections from one address push out each
-//! other, and never the only one from another address, nor one that reads beside others that do not.
+//! Where one more comes than there are places, somebody goes: of the address that has most, of those who get no answer
+//! yet, the one who came first; if all get one, the one who has taken nothing of it for longest. So connections from
+//! one address push out each other, and never the only one from another address, nor one that reads beside others that
+//! do not.
 
 use std::net::IpAddr;
 use std::time::{Duration, Instant};

@@ -154,8 +154,8 @@ impl Commands {
         self.removed.clear();
     }
 
-    /// A description takes over what it has itself: once it has that no more, the object is gone. What was removed, and added
-    /// in another form, stays in that form.
+    /// A description takes over what it has itself: once it has that no more, the object is gone. What was removed, and
+    /// added in another form, stays in that form.
     pub fn yield_to(&mut self, file: &Objects) {
         let removed = &self.removed;
         let stays = |id: &ObjectId| !file.contains_key(id) || removed.contains(id);
@@ -200,7 +200,8 @@ impl Commands {
         links.collect()
     }
 
-    /// Adds what waits, as far as it can be understood; says what cannot, and goes on waiting. `links`: what those that wait mean.
+    /// Adds what waits, as far as it can be understood; says what cannot, and goes on waiting. `links`: what those that
+    /// wait mean.
     pub fn take_up(&mut self, file: &Objects, links: &Understood) -> Vec<String> {
         let mut waiting = std::mem::take(&mut self.waiting);
         waiting.sort_by_key(|(order, ..)| *order);

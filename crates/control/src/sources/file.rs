@@ -25,7 +25,8 @@ pub fn objects(config: &Config) -> Objects {
             Station::Switch => {
                 let written = config.file.switch.get(name);
                 let mut switch = written.map_or_else(Default::default, Switch::config);
-                // Signalling has the port behind the last one, whoever adds links with it. One that has none left is refused.
+                // Signalling has the port behind the last one, whoever adds links with it. One that has none left is
+                // refused.
                 switch.kept_ports = written.is_some_and(Switch::has_signalling).into();
                 switch.ports = switch.ports.saturating_add(switch.kept_ports);
                 Spec::Switch(switch)

@@ -7,7 +7,8 @@ pub mod waiting;
 
 use crate::objects::{ObjectId, Objects, Spec};
 
-/// What all sources together want. The description wins over commands, but for what they removed; and those win over peers.
+/// What all sources together want. The description wins over commands, but for what they removed; and those win over
+/// peers.
 pub fn wanted(file: &Objects, commands: &commands::Commands, peers: &Objects) -> Objects {
     let mut all = peers.clone();
     all.extend(commands.added().map(|(id, object)| (id.clone(), object.clone())));

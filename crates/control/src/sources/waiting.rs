@@ -1,5 +1,6 @@
-//! Links of commands that wait, understood: names of hosts are asked for, and files of certificates are read. That takes as long as
-//! others make it take: it is done while everybody else may change the network, and within a bound of time.
+//! Links of commands that wait, understood: names of hosts are asked for, and files of certificates are read. That
+//! takes as long as others make it take: it is done while everybody else may change the network, and within a bound of
+//! time.
 
 use crate::config::{Link, Shell};
 use net::topology::LinkDescription;

@@ -28,8 +28,8 @@ pub struct DeskStatus {
     pub circuit_routes: usize,
     /// Directions of circuits that a change of its chips left without a way.
     pub lost_routes: u64,
-    /// Cells that came in at ports of chips that a change of the layout replaced, and what was dropped before its output
-    /// was known: what waited for that included.
+    /// Cells that came in at ports of chips that a change of the layout replaced, and what was dropped before its
+    /// output was known: what waited for that included.
     pub former_received: CounterStatus,
     /// Cells that left by ports of those chips, and what was dropped before that: what waited for an output included.
     pub former_sent: CounterStatus,

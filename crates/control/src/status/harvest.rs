@@ -1,5 +1,5 @@
-//! What the engine's thread tells: numbers as they are, in slices between rounds. It makes no text and sorts nothing; rows of
-//! different slices are of different moments.
+//! What the engine's thread tells: numbers as they are, in slices between rounds. It makes no text and sorts nothing;
+//! rows of different slices are of different moments.
 
 use crate::adapters::Adapters;
 use crate::controller::SLICE;
@@ -124,7 +124,8 @@ fn host_of<'a>(core: &'a mut Core, name: &str) -> Option<&'a mut HostInterface> 
     core.network.peek_node(id)
 }
 
-/// Ends of circuits, each a host by its place among `hosts` and a label there; in their order, `None` where there is none.
+/// Ends of circuits, each a host by its place among `hosts` and a label there; in their order, `None` where there is
+/// none.
 pub(super) fn ends(
     engine: &EngineHandle,
     hosts: Arc<Vec<String>>,

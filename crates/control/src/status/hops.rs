@@ -5,8 +5,8 @@ use crate::hops::{FEW, HopStatus, status};
 use anyhow::Result;
 use net::topology::{RoutedCircuit, Router};
 
-/// The hops of circuits with a contract, or of all where they are few, by the circuit's place among those of the router; those
-/// behind the last one have none.
+/// The hops of circuits with a contract, or of all where they are few, by the circuit's place among those of the
+/// router; those behind the last one have none.
 pub(super) type Hops = Vec<Vec<HopStatus>>;
 
 /// Asks the engine.

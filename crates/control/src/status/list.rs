@@ -1,5 +1,5 @@
-//! Circuits as a list shows them: a row for each end, without the way. The answer is a quarter of that with everything, and so is
-//! the time to write and to read it.
+//! Circuits as a list shows them: a row for each end, without the way. The answer is a quarter of that with everything,
+//! and so is the time to write and to read it.
 
 use super::harvest::EndCounts;
 use super::opened;

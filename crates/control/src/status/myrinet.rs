@@ -1,5 +1,5 @@
-//! What is told of Myrinets: interfaces with their control programs' monitoring variables, switches, the map, routes, and the traffic
-//! generator's last run.
+//! What is told of Myrinets: interfaces with their control programs' monitoring variables, switches, the map, routes,
+//! and the traffic generator's last run.
 
 use super::CounterStatus;
 use crate::controller::Controller;
@@ -62,7 +62,8 @@ pub struct MyrinetHostStatus {
     pub routes_version: u64,
     /// Hosts that it has a route to.
     pub route_count: usize,
-    /// Its routes: at each switch so many ports beyond the one where the packet came in. Only where they were asked for.
+    /// Its routes: at each switch so many ports beyond the one where the packet came in. Only where they were asked
+    /// for.
     #[serde(default)]
     pub routes: BTreeMap<String, Vec<i8>>,
     /// PDUs of circuits that it sent into the Myrinet.
@@ -128,7 +129,8 @@ pub struct MyrinetPortStatus {
     pub timeouts: u64,
 }
 
-/// Routes by the host that sends and the host that receives: at each switch so many ports beyond the one where the packet came in.
+/// Routes by the host that sends and the host that receives: at each switch so many ports beyond the one where the
+/// packet came in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct MyrinetRoutes(pub BTreeMap<String, BTreeMap<String, Vec<i8>>>);

@@ -1,5 +1,5 @@
-//! Rows of circuits, written straight from where they are: with tens of thousands of circuits, making an object of each row
-//! before it is written takes as long as writing it.
+//! Rows of circuits, written straight from where they are: with tens of thousands of circuits, making an object of each
+//! row before it is written takes as long as writing it.
 
 use super::harvest::{EndCounts, Tally};
 use super::hops::Hops;

@@ -1,7 +1,8 @@
 //! Messages about calls between an application and the service: JSON, inside management requests (`calls`).
 //!
-//! A connection is a session: what it listens for and the calls that it has end with it. [`Request::Wait`], [`Request::Next`] and
-//! [`Request::Steps`] that waits are answered when something has happened; any other request meanwhile ends the wait, whose answer comes first and may be empty.
+//! A connection is a session: what it listens for and the calls that it has end with it. [`Request::Wait`],
+//! [`Request::Next`] and [`Request::Steps`] that waits are answered when something has happened; any other request
+//! meanwhile ends the wait, whose answer comes first and may be empty.
 
 use super::{Order, Report, Traffic};
 use serde::{Deserialize, Serialize};
@@ -41,8 +42,8 @@ pub enum Request {
         #[serde(default)]
         multipoint: bool,
     },
-    /// Have a call that was presented to this session, or to another one of the same user: it is this session's from then on. Its
-    /// circuit is there from then on too, so that it can be opened before the caller hears of the answer.
+    /// Have a call that was presented to this session, or to another one of the same user: it is this session's from
+    /// then on. Its circuit is there from then on too, so that it can be opened before the caller hears of the answer.
     Take {
         /// Which.
         call: u64,
@@ -84,20 +85,22 @@ pub enum Request {
     Wait,
     /// The same, answered by one event: others that there are wait for the next request.
     Next,
-    /// Many steps at once, answered together ([`Answer::Stepped`]) with the events that there are. A step that is refused does not
-    /// keep others from being taken.
+    /// Many steps at once, answered together ([`Answer::Stepped`]) with the events that there are. A step that is
+    /// refused does not keep others from being taken.
     Steps {
         /// The host that calls.
         host: String,
         /// At most [`MAX_STEPS`], in this order.
         steps: Vec<Step>,
-        /// If all steps are taken and nothing has happened, the answer waits for the first event, as of [`Request::Wait`].
+        /// If all steps are taken and nothing has happened, the answer waits for the first event, as of
+        /// [`Request::Wait`].
         #[serde(default)]
         wait: bool,
     },
     /// The calls, addresses and failures that there are.
     List,
-    /// Signal for a host whose link leaves its side to a program (`by = "program"`): this session is told [`Event::Order`]s.
+    /// Signal for a host whose link leaves its side to a program (`by = "program"`): this session is told
+    /// [`Event::Order`]s.
     Serve {
         /// The host.
         host: String,
@@ -147,7 +150,8 @@ pub enum Step {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         backward: Option<Traffic>,
     },
-    /// As [`Request::Accept`]. Gives [`StepOutcome::Accepted`]: the circuit, which is there before the caller hears of the answer.
+    /// As [`Request::Accept`]. Gives [`StepOutcome::Accepted`]: the circuit, which is there before the caller hears of
+    /// the answer.
     Accept {
         /// Which.
         call: u64,

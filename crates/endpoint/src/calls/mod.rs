@@ -1,11 +1,12 @@
-//! Calls of an application: a session with the service that listens, calls, answers and releases. A circuit that a call has is opened
-//! on an [`Endpoint`] like any other.
+//! Calls of an application: a session with the service that listens, calls, answers and releases. A circuit that a call
+//! has is opened on an [`Endpoint`] like any other.
 //!
-//! In: requests. Out: events ([`Event`]), by [`Session::next_event`] with a timeout, or without waiting. Everything that a session has
-//! ends when it is dropped, or when its process dies.
+//! In: requests. Out: events ([`Event`]), by [`Session::next_event`] with a timeout, or without waiting. Everything
+//! that a session has ends when it is dropped, or when its process dies.
 //!
-//! A method that calls, answers or releases asks the service and waits for what it says of it. An application with many calls under
-//! way queues such steps instead ([`Session::queue`]): they leave together, and their outcomes come with the next events.
+//! A method that calls, answers or releases asks the service and waits for what it says of it. An application with many
+//! calls under way queues such steps instead ([`Session::queue`]): they leave together, and their outcomes come with
+//! the next events.
 
 mod message;
 mod program;
@@ -119,7 +120,8 @@ impl Session {
         self.ask(request)
     }
 
-    /// Lets calls of the host that fit be presented: [`Event::Incoming`]. Gives its number, and the host's addresses at the moment.
+    /// Lets calls of the host that fit be presented: [`Event::Incoming`]. Gives its number, and the host's addresses at
+    /// the moment.
     ///
     /// # Errors
     /// No such host, no right, or somebody else listens there for the same.
@@ -219,8 +221,9 @@ impl Session {
         self.answer(&Request::DropParty { call, party, cause: cause.0 }).map(drop)
     }
 
-    /// Has a call that was presented: its circuit is there from then on, and can be opened before the call is answered. What the
-    /// caller sends at once is not lost then. A call that was presented to another session of the same user is this one's then.
+    /// Has a call that was presented: its circuit is there from then on, and can be opened before the call is answered.
+    /// What the caller sends at once is not lost then. A call that was presented to another session of the same user is
+    /// this one's then.
     ///
     /// # Errors
     /// There is no such call any more.
@@ -233,7 +236,8 @@ impl Session {
         }
     }
 
-    /// Calls, and waits for the circuit. Without an answer in time the call is given up. Other events are kept for later.
+    /// Calls, and waits for the circuit. Without an answer in time the call is given up. Other events are kept for
+    /// later.
     ///
     /// # Errors
     /// [`CallError`].
@@ -285,8 +289,8 @@ impl Session {
         self.ask(&Request::List)
     }
 
-    /// The next event; `None` if none comes in time, or if a queued step was refused whose outcome was not taken yet. A patience of
-    /// zero looks and does not wait.
+    /// The next event; `None` if none comes in time, or if a queued step was refused whose outcome was not taken yet. A
+    /// patience of zero looks and does not wait.
     ///
     /// # Errors
     /// The service has gone.
@@ -295,8 +299,8 @@ impl Session {
         Ok(self.events.pop_front())
     }
 
-    /// The next of the events that have come already. It asks the service for none, makes no system call, and sends nothing that is
-    /// queued: with it an application handles all that has come together before it answers.
+    /// The next of the events that have come already. It asks the service for none, makes no system call, and sends
+    /// nothing that is queued: with it an application handles all that has come together before it answers.
     pub fn take_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }

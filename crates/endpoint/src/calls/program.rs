@@ -1,5 +1,6 @@
-//! What passes between the service and a program that signals for a host: the meaning of the messages that Linux's ATM has with
-//! `atmsigd` (`struct atmsvc_msg` of `linux/atmsvc.h`), whose sockets are numbers of listenings and calls here.
+//! What passes between the service and a program that signals for a host: the meaning of the messages that Linux's ATM
+//! has with `atmsigd` (`struct atmsvc_msg` of `linux/atmsvc.h`), whose sockets are numbers of listenings and calls
+//! here.
 
 use super::Traffic;
 use serde::{Deserialize, Serialize};

@@ -4,9 +4,9 @@ use std::fmt;
 use std::str::FromStr;
 use wire::q2931::{Coding, Element, ElementId, HighLayer, Layer2, Layer3, LowLayer, Octets, RawElement};
 
-/// A service access point. As text: `any`, or parts with commas between: the lower layer as `llc`, `l2:CODE`, `l3:CODE`,
-/// `snap:OUI-PID` or `low:OCTETS` (the element's contents), the higher one as `iso:OCTETS`, `user:OCTETS`, `profile:OCTETS` or
-/// `vendor:OUI-APPLICATION`.
+/// A service access point. As text: `any`, or parts with commas between: the lower layer as `llc`, `l2:CODE`,
+/// `l3:CODE`, `snap:OUI-PID` or `low:OCTETS` (the element's contents), the higher one as `iso:OCTETS`, `user:OCTETS`,
+/// `profile:OCTETS` or `vendor:OUI-APPLICATION`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sap {
     /// What runs above the lower layers; `None`: anything.

@@ -1,11 +1,13 @@
-//! Steps of calls that are queued, leave together, and are answered together: one round trip to the service for many of them.
+//! Steps of calls that are queued, leave together, and are answered together: one round trip to the service for many of
+//! them.
 //!
 //! In: steps. Out: one outcome for each, in their order, beside the session's events.
 
 use super::{Answer, MAX_STEPS, Request, Session, Step, StepOutcome};
 use crate::client::Error;
 
-/// Requests without an answer, at most: a service that waits for its answers to be taken always has room for one more request.
+/// Requests without an answer, at most: a service that waits for its answers to be taken always has room for one more
+/// request.
 const WINDOW: usize = 2;
 
 fn is_refusal(outcome: &StepOutcome) -> bool {
@@ -16,8 +18,8 @@ impl Session {
     /// Queues a step. It leaves with the next request, so with [`Session::next_event`] where no event is there yet, by
     /// [`Session::flush`], or when [`MAX_STEPS`] are queued; then this waits if the service is two requests behind.
     ///
-    /// Each step has an outcome, which [`Session::next_outcome`] gives in the order of the steps. The outcome of a call comes
-    /// before its first event if it is taken first.
+    /// Each step has an outcome, which [`Session::next_outcome`] gives in the order of the steps. The outcome of a call
+    /// comes before its first event if it is taken first.
     ///
     /// ```no_run
     /// use endpoint::calls::{Event, Outcome, Sap, Session, Step};
@@ -75,8 +77,9 @@ impl Session {
         self.finish_open()
     }
 
-    /// The outcome of the oldest step whose outcome was not taken yet, if it has come. It does not wait: outcomes come while
-    /// [`Session::next_event`] waits, and with [`Session::settle`]. An application takes them all: they are kept until then.
+    /// The outcome of the oldest step whose outcome was not taken yet, if it has come. It does not wait: outcomes come
+    /// while [`Session::next_event`] waits, and with [`Session::settle`]. An application takes them all: they are kept
+    /// until then.
     pub fn next_outcome(&mut self) -> Option<StepOutcome> {
         let outcome = self.outcomes.pop_front()?;
         self.refused -= usize::from(is_refusal(&outcome));

@@ -1,8 +1,8 @@
 //! The application's own memory at an endpoint: registered, sent from, received into, and given back.
 //!
-//! An SDU may not change while it is on its way. Of the overlap policies, *trust* is [`Endpoint::send_own`], where ownership says
-//! it; *block* is [`Endpoint::send_blocking`], which returns when the SDU has been taken; *fault on write* is [`crate::guard`],
-//! *copy on write* [`crate::window`].
+//! An SDU may not change while it is on its way. Of the overlap policies, *trust* is [`Endpoint::send_own`], where
+//! ownership says it; *block* is [`Endpoint::send_blocking`], which returns when the SDU has been taken; *fault on
+//! write* is [`crate::guard`], *copy on write* [`crate::window`].
 
 use super::{Endpoint, Error, Received, SendError};
 use crate::app_memory::{Memory, Posted, Sent};

@@ -48,8 +48,9 @@ impl Deref for Loan {
     #[inline]
     #[allow(unsafe_code)]
     fn deref(&self) -> &[u8] {
-        // SAFETY: a loan owns its buffer from `loan` to `send`; the buffer's number is in no ring meanwhile, and the only
-        // slices of it are made here and in `deref_mut`, under this value's borrow; the service does not write it meanwhile.
+        // SAFETY: a loan owns its buffer from `loan` to `send`; the buffer's number is in no ring meanwhile, and the
+        // only slices of it are made here and in `deref_mut`, under this value's borrow; the service does not write it
+        // meanwhile.
         unsafe { self.memory().as_ref() }
     }
 }
@@ -77,12 +78,14 @@ impl Drop for Loan {
 /// An SDU that has arrived. Its buffer goes back to the host when this is dropped.
 #[derive(Debug)]
 pub struct Received<'a> {
-    /// Has the SDU's descriptor in [`Endpoint::taken`]: to copy it from hand to hand costs more than the rest of taking an SDU.
+    /// Has the SDU's descriptor in [`Endpoint::taken`]: to copy it from hand to hand costs more than the rest of taking
+    /// an SDU.
     pub(crate) endpoint: &'a mut Endpoint,
 }
 
 impl Received<'_> {
-    /// What stands for the buffer of an SDU that was lent and has been copied. The host gives no such one: it is not in a ring.
+    /// What stands for the buffer of an SDU that was lent and has been copied. The host gives no such one: it is not in
+    /// a ring.
     pub(super) const COPIED: u32 = Descriptor::PAGES;
 
     /// The channel it came on.
@@ -128,8 +131,8 @@ impl Deref for Received<'_> {
             return self.endpoint.borrowed.copied();
         }
         let Some(buffer) = self.endpoint.pool.segment.find_buffer(self.endpoint.taken.head.buffer) else { return &[] };
-        // SAFETY: the host gave the buffer away with this descriptor and does not write it until it is free again, which
-        // `drop` says; this side makes no other slice of it.
+        // SAFETY: the host gave the buffer away with this descriptor and does not write it until it is free again,
+        // which `drop` says; this side makes no other slice of it.
         let buffer = unsafe { buffer.as_ref() };
         &buffer[..octets.min(buffer.len())]
     }

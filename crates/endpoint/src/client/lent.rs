@@ -1,9 +1,9 @@
 //! SDUs that are read where their sender has them: an endpoint that lends its segment, and channels that borrow.
 //!
-//! A sender that *lends* lets the receivers of its one channel map its segment, for reading. A receiver that *borrows* is told
-//! where an SDU is in place of being given a copy. So the octets of an SDU are written once and read once, and nobody moves
-//! them in between. Both have to agree; with either alone, and wherever an SDU has become cells on its way, it is copied as
-//! ever. The buffer of a lent SDU is the sender's again once its receiver is done with it.
+//! A sender that *lends* lets the receivers of its one channel map its segment, for reading. A receiver that *borrows*
+//! is told where an SDU is in place of being given a copy. So the octets of an SDU are written once and read once, and
+//! nobody moves them in between. Both have to agree; with either alone, and wherever an SDU has become cells on its
+//! way, it is copied as ever. The buffer of a lent SDU is the sender's again once its receiver is done with it.
 
 use super::{Endpoint, Error, Received};
 use crate::ChannelId;
@@ -16,8 +16,8 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU8, AtomicU64};
 use std::time::Duration;
 
-/// Memory that a channel borrows. SDUs of a channel come in order, so one that names another region is behind all of the one
-/// before.
+/// Memory that a channel borrows. SDUs of a channel come in order, so one that names another region is behind all of
+/// the one before.
 #[derive(Debug)]
 struct Region {
     number: u16,
@@ -68,12 +68,13 @@ impl Borrowed {
 
 impl Endpoint {
     /// Lets whoever borrows from this endpoint's channel map its segment for reading. Before any circuit is opened: the
-    /// endpoint has one channel then, by AAL5 and for sending only, since all that is in its segment can be read by that
-    /// channel's receiver. An SDU's buffer comes back when the receiver is done with it, so a receiver that keeps SDUs keeps
-    /// buffers of the sender.
+    /// endpoint has one channel then, by AAL5 and for sending only, since all that is in its segment can be read by
+    /// that channel's receiver. An SDU's buffer comes back when the receiver is done with it, so a receiver that keeps
+    /// SDUs keeps buffers of the sender.
     ///
     /// # Errors
-    /// A circuit has been opened, the data path takes SDUs elsewhere (`copying`, `single-copy`), or the service is older.
+    /// A circuit has been opened, the data path takes SDUs elsewhere (`copying`, `single-copy`), or the service is
+    /// older.
     pub fn lend(&mut self) -> Result<(), Error> {
         self.connection.need(LEND)?;
         match self.connection.ask(&Request::Lend)?.0 {
@@ -120,8 +121,8 @@ impl Endpoint {
         Ok(Some(SharedSdu(Received { endpoint: self })))
     }
 
-    /// Hands each SDU that arrives to `f`, until `f` says [`ControlFlow::Break`] or nothing has come for `patience`. Gives how many
-    /// there were. An SDU's memory is the sender's, or the host's, again when `f` returns.
+    /// Hands each SDU that arrives to `f`, until `f` says [`ControlFlow::Break`] or nothing has come for `patience`.
+    /// Gives how many there were. An SDU's memory is the sender's, or the host's, again when `f` returns.
     ///
     /// # Errors
     /// As [`Endpoint::receive_shared`].
@@ -201,8 +202,8 @@ impl Endpoint {
     }
 }
 
-/// An SDU that has arrived. It is where its sender has it, if that one lends its memory, or in a buffer of this endpoint's.
-/// When this is dropped, its memory goes back to whom it belongs.
+/// An SDU that has arrived. It is where its sender has it, if that one lends its memory, or in a buffer of this
+/// endpoint's. When this is dropped, its memory goes back to whom it belongs.
 #[derive(Debug)]
 pub struct SharedSdu<'a>(Received<'a>);
 

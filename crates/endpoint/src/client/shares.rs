@@ -5,7 +5,8 @@
 
 use crate::ChannelId;
 
-/// Where a channel's count is. What an earlier channel at this place has on its way counts too: its slots are not free either.
+/// Where a channel's count is. What an earlier channel at this place has on its way counts too: its slots are not free
+/// either.
 #[inline]
 fn place(channel: u32) -> usize {
     usize::from(ChannelId(channel).place())

@@ -1,8 +1,9 @@
-//! How an application learns of an SDU or of room: by looking, by sleeping, or by a descriptor for a poll of its own; and
-//! how it wakes the host.
+//! How an application learns of an SDU or of room: by looking, by sleeping, or by a descriptor for a poll of its own;
+//! and how it wakes the host.
 //!
-//! The policy is [`crate::waiting`]. A sleep is a futex in the segment first ([`DOZE`]), which is one system call on each side;
-//! then the bell, a socket on which the service's bell ringer sends, beside the connection, whose end is heard with it.
+//! The policy is [`crate::waiting`]. A sleep is a futex in the segment first ([`DOZE`]), which is one system call on
+//! each side; then the bell, a socket on which the service's bell ringer sends, beside the connection, whose end is
+//! heard with it.
 
 use super::{Endpoint, Error, Received};
 use crate::control::{BELL_OCTETS, Events};
@@ -33,7 +34,8 @@ impl Endpoint {
     }
 
     /// The next SDU, if one has arrived.
-    // Whoever has it inlined makes the answer where it is used: moved, its descriptor is read again before it has been written whole.
+    // Whoever has it inlined makes the answer where it is used: moved, its descriptor is read again before it has been
+    // written whole.
     #[inline(always)]
     pub fn try_receive(&mut self) -> Option<Received<'_>> {
         if !self.take_received() {
@@ -242,8 +244,8 @@ impl Endpoint {
         }
     }
 
-    /// Whether the service is still there, for a loop that neither waits here nor sleeps on [`Endpoint::as_fd`]. Asks the
-    /// system once in a millisecond at most.
+    /// Whether the service is still there, for a loop that neither waits here nor sleeps on [`Endpoint::as_fd`]. Asks
+    /// the system once in a millisecond at most.
     ///
     /// # Errors
     /// The service has gone.
@@ -258,8 +260,8 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Before this thread stands still: lets the host see what was enqueued and which buffers are its again, and wakes it if it
-    /// waits for either.
+    /// Before this thread stands still: lets the host see what was enqueued and which buffers are its again, and wakes
+    /// it if it waits for either.
     fn tell_all(&mut self) {
         self.flush();
         self.publish_free();

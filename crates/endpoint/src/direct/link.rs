@@ -16,7 +16,8 @@ use std::time::{Duration, Instant};
 
 /// Looks before the clock is read for the first time.
 const UNTIMED_LOOKS: u32 = 64;
-/// Times that it is asked between two looks at which processor this side runs on, which cost as much as two short messages.
+/// Times that it is asked between two looks at which processor this side runs on, which cost as much as two short
+/// messages.
 const PUBLISH_EVERY: u32 = 64;
 /// One that looks without sleeping asks so often whether the other side is still there.
 const ASK_EVERY: Duration = Duration::from_millis(1);
@@ -26,8 +27,8 @@ const ASK_EVERY: Duration = Duration::from_millis(1);
 pub(crate) enum Rest {
     /// No longer than this at a time.
     Nap(Duration),
-    /// First for a while in memory, which is the shorter way to be woken: one system call on each side, and none to empty a
-    /// bell. Then as long as it takes.
+    /// First for a while in memory, which is the shorter way to be woken: one system call on each side, and none to
+    /// empty a bell. Then as long as it takes.
     Doze,
 }
 
@@ -50,8 +51,8 @@ pub enum Gone {
 pub(crate) struct Link {
     pub(crate) ours: Ours,
     pub(crate) theirs: Theirs,
-    /// Rung when a message was sent; one end of a pair of stream sockets. Each end is a file of its own, so that nothing
-    /// the other side does to it, or passes through it, can make us block.
+    /// Rung when a message was sent; one end of a pair of stream sockets. Each end is a file of its own, so that
+    /// nothing the other side does to it, or passes through it, can make us block.
     pub(crate) messages: RawStream,
     /// Rung when there is room again.
     pub(crate) room: RawStream,
@@ -209,8 +210,8 @@ impl Link {
             }
         };
         loop {
-            // Before a sleep rather than after one, when a message waits to be dealt with. What is rung for this sleep comes
-            // after it was announced and is not lost.
+            // Before a sleep rather than after one, when a message waits to be dealt with. What is rung for this sleep
+            // comes after it was announced and is not lost.
             if std::mem::take(&mut sleeper.rung) {
                 // Its end is heard by the sleep, after all that has come.
                 let _ = drain(bell);

@@ -1,9 +1,10 @@
 //! The two mappings of a direct circuit: [`Ours`], which we write, and [`Theirs`], which we can only read.
 //!
-//! Each side makes its own memory and seals it against every *further* writable mapping before anybody else sees it: the
-//! other side cannot write it, whatever it tries. Sealed against shrinking, and with all its pages there, it cannot fault
-//! under a reader either. The service checks both before it passes the memory on, and [`Theirs::open`] checks again what can be seen
-//! without waiting for who else holds the file: not the pages ([`is_whole`]), of which sealed memory loses none.
+//! Each side makes its own memory and seals it against every *further* writable mapping before anybody else sees it:
+//! the other side cannot write it, whatever it tries. Sealed against shrinking, and with all its pages there, it cannot
+//! fault under a reader either. The service checks both before it passes the memory on, and [`Theirs::open`] checks
+//! again what can be seen without waiting for who else holds the file: not the pages ([`is_whole`]), of which sealed
+//! memory loses none.
 
 use super::layout::{DirectGeometry, DirectGeometryError, Head, LINE_OCTETS};
 use super::ring::{ReadLines, WriteLines};
@@ -42,8 +43,8 @@ pub enum MemoryError {
     NotAsAgreed(&'static str),
 }
 
-/// Whether memory is sealed and has all its pages. Takes its time, and may wait for whoever else holds the file: the place in it
-/// (`lseek`) is one for all who have the descriptor.
+/// Whether memory is sealed and has all its pages. Takes its time, and may wait for whoever else holds the file: the
+/// place in it (`lseek`) is one for all who have the descriptor.
 pub fn is_whole(fd: impl AsFd) -> bool {
     // Sealed before it is looked at: what is there then stays there.
     let is_sealed = rustix::fs::fcntl_get_seals(&fd).is_ok_and(|seals| seals.contains(SEALS));
@@ -52,8 +53,8 @@ pub fn is_whole(fd: impl AsFd) -> bool {
         && rustix::fs::fstat(&fd).is_ok_and(|stat| Ok(stat.st_size as u64) == rustix::fs::seek(&fd, SeekFrom::Hole(0)))
 }
 
-/// Holds a descriptor against what was agreed: memory, of this size, sealed. Waits for nobody; whether all pages are there
-/// [`is_whole`] says.
+/// Holds a descriptor against what was agreed: memory, of this size, sealed. Waits for nobody; whether all pages are
+/// there [`is_whole`] says.
 ///
 /// # Errors
 /// It is something else.
@@ -124,9 +125,9 @@ impl View {
     #[inline]
     fn word(&self, line: usize, word: usize) -> &AtomicU64 {
         assert!(line < self.lines && word < LINE_OCTETS / 8, "word {word} of line {line} is not inside");
-        // SAFETY: inside the mapping, which lives as long as `self`, and aligned, since the base is a page; all access to
-        // words of the head and the rings, by either process, is atomic, and those of blocks are read atomically by who
-        // does not own them.
+        // SAFETY: inside the mapping, which lives as long as `self`, and aligned, since the base is a page; all access
+        // to words of the head and the rings, by either process, is atomic, and those of blocks are read atomically by
+        // who does not own them.
         unsafe { self.base.add(line * LINE_OCTETS + word * 8).cast::<AtomicU64>().as_ref() }
     }
 
@@ -177,8 +178,8 @@ impl Ours {
     /// All of it, as long as nothing else of this process uses it: `None` if something does.
     pub fn as_mut_octets(&mut self) -> Option<&mut [u8]> {
         let mapping = Arc::get_mut(&mut self.0.mapping)?;
-        // SAFETY: nobody else in this process holds this mapping, `self` is borrowed exclusively, and the other side cannot
-        // write it.
+        // SAFETY: nobody else in this process holds this mapping, `self` is borrowed exclusively, and the other side
+        // cannot write it.
         Some(unsafe { std::slice::from_raw_parts_mut(mapping.base.as_ptr(), mapping.octets) })
     }
 
@@ -245,8 +246,8 @@ impl Theirs {
     #[inline]
     pub(crate) fn octets(&self, at: usize, octets: usize) -> &[AtomicU8] {
         self.0.check(at, octets);
-        // SAFETY: inside the mapping, which lives as long as `self`; an atomic has its octet's layout and may change under
-        // a shared reference. They are only loaded from: the pages cannot be written.
+        // SAFETY: inside the mapping, which lives as long as `self`; an atomic has its octet's layout and may change
+        // under a shared reference. They are only loaded from: the pages cannot be written.
         unsafe { std::slice::from_raw_parts(self.0.base.add(at).as_ptr().cast::<AtomicU8>(), octets) }
     }
 
@@ -262,8 +263,8 @@ impl Theirs {
         matches!(slept, Ok(()) | Err(Errno::AGAIN | Errno::INTR | Errno::TIMEDOUT))
     }
 
-    /// Words of it, as [`super::Message::shared_words`] gives them. Panics if they are not inside, or `at` is no multiple
-    /// of 8.
+    /// Words of it, as [`super::Message::shared_words`] gives them. Panics if they are not inside, or `at` is no
+    /// multiple of 8.
     pub fn shared_words(&self, at: usize, octets: usize) -> &[AtomicU64] {
         self.words(at, octets)
     }

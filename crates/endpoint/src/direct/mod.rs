@@ -1,9 +1,11 @@
-//! Direct circuits: two endpoints on one machine, best effort. The service brings them together and stays out of the way.
+//! Direct circuits: two endpoints on one machine, best effort. The service brings them together and stays out of the
+//! way.
 //!
 //! Each side has memory that it alone writes and the other maps for reading only: a ring of lines, blocks for messages
-//! that do not fit a line, and a ring on which it gives back the other side's blocks. A message of up to 40 octets travels
-//! inside its line, which is one cache line with its sequence number: one transfer between two cores. Longer ones are
-//! filled in place ([`Sender::loan`]) and read in place ([`Message`]), whatever their size: no copy, no system call.
+//! that do not fit a line, and a ring on which it gives back the other side's blocks. A message of up to 40 octets
+//! travels inside its line, which is one cache line with its sequence number: one transfer between two cores. Longer
+//! ones are filled in place ([`Sender::loan`]) and read in place ([`Message`]), whatever their size: no copy, no system
+//! call.
 //!
 //! What the sender changes after sending can harm only itself: the receiver is told which guarantee a message has
 //! ([`Guarantee`]), sees shared octets as atomics only, and can take a copy of its own ([`Message::checked_copy`]).

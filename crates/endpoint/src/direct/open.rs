@@ -49,8 +49,8 @@ impl Direct {
     /// Opens this host's end of `circuit` and waits until the other end is opened in the same way.
     ///
     /// # Errors
-    /// No service, no such circuit, no right to it, or one that cannot be direct: with a contract, to more than one end, or
-    /// to another machine. The other side did not come in time ([`Error::NoPeer`]).
+    /// No service, no such circuit, no right to it, or one that cannot be direct: with a contract, to more than one
+    /// end, or to another machine. The other side did not come in time ([`Error::NoPeer`]).
     pub fn open(socket: &Path, host: &str, circuit: CircuitId, config: &DirectConfig) -> Result<Self, Error> {
         let connection = Connection::open(socket)?;
         connection.need(DIRECT)?;

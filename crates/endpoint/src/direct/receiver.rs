@@ -57,10 +57,10 @@ impl Receiver {
         }
     }
 
-    /// The next message, if one has come. Its memory goes back to the sender when it is dropped; that of a message of up
-    /// to 256 octets when this side looks for the next one.
-    // Whoever has it inlined makes the answer where it is used: moved, it is read by wider loads than it was written by, which wait
-    // for all stores before them, those into the other side's lines too.
+    /// The next message, if one has come. Its memory goes back to the sender when it is dropped; that of a message of
+    /// up to 256 octets when this side looks for the next one.
+    // Whoever has it inlined makes the answer where it is used: moved, it is read by wider loads than it was written
+    // by, which wait for all stores before them, those into the other side's lines too.
     #[inline(always)]
     pub fn try_receive(&mut self) -> Option<Message<'_>> {
         let (line, at) = self.next()?;
@@ -95,8 +95,8 @@ impl Receiver {
         None
     }
 
-    /// Gives back the blocks of a message. Of a short one they wait for the next look: an answer that is sent meanwhile would
-    /// have to wait until the line of the return ring belongs to this core. Not from a sender that has few.
+    /// Gives back the blocks of a message. Of a short one they wait for the next look: an answer that is sent meanwhile
+    /// would have to wait until the line of the return ring belongs to this core. Not from a sender that has few.
     #[inline]
     fn give_back(&mut self, first: u32, octets: usize) {
         if octets > SHORT_OCTETS || self.geometry.blocks < FEW_BLOCKS {
@@ -149,7 +149,8 @@ impl Receiver {
         Ok(None)
     }
 
-    /// After lines that made no sense: whether time is up for those that may follow, which can be as many as the sender likes.
+    /// After lines that made no sense: whether time is up for those that may follow, which can be as many as the sender
+    /// likes.
     #[cold]
     fn is_over(&self, timeout: Option<Duration>, begun: &mut Option<Instant>) -> Result<bool, Gone> {
         self.link.alive()?;
@@ -187,8 +188,8 @@ impl Receiver {
         &self.counters
     }
 
-    /// Before a wait of the caller's own for [`Receiver::as_fd`]: asks to be woken. Receive once more afterwards; something
-    /// may have come just before.
+    /// Before a wait of the caller's own for [`Receiver::as_fd`]: asks to be woken. Receive once more afterwards;
+    /// something may have come just before.
     pub fn arm(&mut self) {
         self.tell();
         if std::mem::take(&mut self.sleeper.rung) {
@@ -266,8 +267,8 @@ impl<'a> Message<'a> {
     }
 
     /// Its octets, if they are private.
-    // Not by way of the view, nor the next two: what is asked for before the octets are read keeps the reads of the messages
-    // after this one from beginning, and each has to fetch a line from the sender's core.
+    // Not by way of the view, nor the next two: what is asked for before the octets are read keeps the reads of the
+    // messages after this one from beginning, and each has to fetch a line from the sender's core.
     #[inline]
     pub fn private(&self) -> Option<&[u8]> {
         (self.block == INLINE).then(|| &self.inline[..self.octets])
@@ -290,8 +291,8 @@ impl<'a> Message<'a> {
         self.view().copy_to(into)
     }
 
-    /// Copies, then compares: an error if the sender was seen to write meanwhile. The copy is the caller's own either way;
-    /// without an error each octet of it was there at two moments, one before and one after all were copied.
+    /// Copies, then compares: an error if the sender was seen to write meanwhile. The copy is the caller's own either
+    /// way; without an error each octet of it was there at two moments, one before and one after all were copied.
     ///
     /// # Errors
     /// The sender writes what it has sent.

@@ -56,8 +56,8 @@ pub struct LineProducer<O, T> {
 }
 
 impl<O: WriteLines, T: ReadLines> LineProducer<O, T> {
-    /// The sending side of a fresh ring of `slots` lines (a power of two) from `first_line` of our memory; the other side
-    /// publishes what it has consumed in `consumed_line` of its own.
+    /// The sending side of a fresh ring of `slots` lines (a power of two) from `first_line` of our memory; the other
+    /// side publishes what it has consumed in `consumed_line` of its own.
     pub fn new(ours: O, theirs: T, first_line: usize, slots: u32, consumed_line: usize) -> Self {
         LineProducer { ours, theirs, first_line, consumed_line, slots, sent: 0, consumed: 0 }
     }
@@ -122,8 +122,8 @@ pub struct LineConsumer<O, T> {
 }
 
 impl<O: WriteLines, T: ReadLines> LineConsumer<O, T> {
-    /// The receiving side of a fresh ring of `slots` lines from `first_line` of the other side's memory; what is consumed
-    /// is published in `consumed_line` of ours.
+    /// The receiving side of a fresh ring of `slots` lines from `first_line` of the other side's memory; what is
+    /// consumed is published in `consumed_line` of ours.
     pub fn new(ours: O, theirs: T, first_line: usize, slots: u32, consumed_line: usize) -> Self {
         LineConsumer { ours, theirs, first_line, consumed_line, slots, taken: 0, published: 0 }
     }
@@ -187,7 +187,8 @@ impl<O: WriteLines> ReturnProducer<O> {
         ReturnProducer { ours, first_line, entries, returned: 0 }
     }
 
-    /// Claims the line of the next entry. What follows a return waits for it, and the other side read this line a lap ago.
+    /// Claims the line of the next entry. What follows a return waits for it, and the other side read this line a lap
+    /// ago.
     #[inline(never)]
     fn claim(&self) {
         let at = (self.returned & (self.entries - 1)) as usize;

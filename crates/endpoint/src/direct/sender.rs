@@ -15,7 +15,8 @@ use std::time::Duration;
 
 /// Loans between two looks at what came back, as far as blocks last: one line of the return ring has eight.
 const RECLAIM_EVERY: u32 = 16;
-/// The receiver tells of room without being asked twice only now and then, so a sender without room looks again by itself.
+/// The receiver tells of room without being asked twice only now and then, so a sender without room looks again by
+/// itself.
 const NAP: Duration = Duration::from_millis(1);
 
 /// Sends. One thread at a time.
@@ -128,7 +129,8 @@ impl Sender {
         Ok(())
     }
 
-    /// As [`Sender::send_copy`], but a receiver that sleeps is not woken before [`Sender::ring_bell`]: for many in a row.
+    /// As [`Sender::send_copy`], but a receiver that sleeps is not woken before [`Sender::ring_bell`]: for many in a
+    /// row.
     ///
     /// # Errors
     /// No room, or the length cannot be.

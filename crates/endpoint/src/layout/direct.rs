@@ -139,8 +139,8 @@ impl Head {
 
 /// Sizes of one side's memory.
 ///
-/// A message longer than [`INLINE_OCTETS`] lies in as many blocks, one after another, as it needs. Blocks of an odd number
-/// of lines spread best over a cache.
+/// A message longer than [`INLINE_OCTETS`] lies in as many blocks, one after another, as it needs. Blocks of an odd
+/// number of lines spread best over a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DirectGeometry {

@@ -1,15 +1,17 @@
 //! A window that a child process shares: what either writes, both see, and pages are replaced in both.
 //!
-//! A process can change its own page tables only. So the child has a thread that carries out the orders of the window's owner, by the
-//! same `mremap` as here, on a mapping of the frames that it got by `fork`: the memory is sealed, and nobody maps it anew. In: orders
-//! over a socket, each answered when it has been carried out; writes of the child to pages that are leaving. Out: answers; such writes
-//! as reports over another socket, which the owner answers by orders. The owner waits for the answers, so what it has replaced or
-//! protected when a call returns is replaced or protected in both.
+//! A process can change its own page tables only. So the child has a thread that carries out the orders of the window's
+//! owner, by the same `mremap` as here, on a mapping of the frames that it got by `fork`: the memory is sealed, and
+//! nobody maps it anew. In: orders over a socket, each answered when it has been carried out; writes of the child to
+//! pages that are leaving. Out: answers; such writes as reports over another socket, which the owner answers by orders.
+//! The owner waits for the answers, so what it has replaced or protected when a call returns is replaced or protected
+//! in both.
 //!
-//! A child that ends, or closes its sockets, is no longer waited for. One that stops without an answer is a failure of the window.
+//! A child that ends, or closes its sockets, is no longer waited for. One that stops without an answer is a failure of
+//! the window.
 //!
-//! Another program, which reads only ([`super::reader`]), takes the same orders. It is not trusted: the owner gives it up once it does
-//! anything but answer each order in time, and orders nothing more there.
+//! Another program, which reads only ([`super::reader`]), takes the same orders. It is not trusted: the owner gives it
+//! up once it does anything but answer each order in time, and orders nothing more there.
 
 use super::{PAGE, State, Window, load, store};
 use crate::raw_stream::RawStream;
@@ -113,7 +115,8 @@ impl Remote {
     fn await_answer(&self) -> Result<(), Errno> {
         let mut fds = [PollFd::new(&self.orders, PollFlags::IN)];
         let mut look = || rustix::io::retry_on_intr(|| poll(&mut fds, Some(&PATIENCE)));
-        // Several looks in place of a long one: if all processes were stopped meanwhile, the child has its time after that.
+        // Several looks in place of a long one: if all processes were stopped meanwhile, the child has its time after
+        // that.
         match (0..LOOKS).map(|_| look()).find(|found| *found != Ok(0)).unwrap_or(Ok(0))? {
             0 => Err(Errno::TIMEDOUT),
             _ => match receive(&self.orders)? {
@@ -161,7 +164,8 @@ pub(super) struct Frames {
 impl Frames {
     fn of(pool: &SharedMemory) -> Result<Self, Errno> {
         let octets = pool.len();
-        // SAFETY: the pool stays mapped; a shared mapping is made once more (an old length of 0), at an address of the kernel's choice.
+        // SAFETY: the pool stays mapped; a shared mapping is made once more (an old length of 0), at an address of the
+        // kernel's choice.
         let start = unsafe { rustix::mm::mremap(place(pool.address()), 0, octets, MremapFlags::MAYMOVE) }?;
         let frames = Frames { start: start.expose_provenance() as u64, octets };
         // SAFETY: the mapping just made; the advice changes nothing in this process.
@@ -177,8 +181,9 @@ impl Drop for Frames {
     }
 }
 
-/// A child's place at a window. Made before `fork`; afterwards the parent calls [`Seat::keep`] and the child [`Seat::take`]. Another child
-/// that is made between them inherits frames and sockets too, so one child is made after the other.
+/// A child's place at a window. Made before `fork`; afterwards the parent calls [`Seat::keep`] and the child
+/// [`Seat::take`]. Another child that is made between them inherits frames and sockets too, so one child is made after
+/// the other.
 #[derive(Debug)]
 pub struct Seat<'a> {
     window: &'a Window,
@@ -196,7 +201,8 @@ impl Window {
     /// A place for a child that is about to be made.
     ///
     /// # Errors
-    /// The system has no room; or it forbids faults ([`Window::why_not`]): then pages could not be protected in the child.
+    /// The system has no room; or it forbids faults ([`Window::why_not`]): then pages could not be protected in the
+    /// child.
     pub fn seat(&self) -> Result<Seat<'_>, Errno> {
         self.keeper.as_ref().ok_or(Errno::OPNOTSUPP)?;
         Ok(Seat { window: self, frames: Frames::of(&self.pool)?, orders: pair()?, reports: pair()? })
@@ -301,8 +307,9 @@ impl Follower {
         }
         if kind & MOVES != 0 {
             let from = place(self.frames.start + frame as u64);
-            // SAFETY: over pages of this view, which stay mapped with the same length; who reads or writes there expects others to write
-            // at any time. From pages of the frames, which stay mapped too (an old length of 0).
+            // SAFETY: over pages of this view, which stay mapped with the same length; who reads or writes there
+            // expects others to write at any time. From pages of the frames, which stay mapped too (an old length of
+            // 0).
             unsafe { rustix::mm::mremap_fixed(from, 0, octets as usize, MremapFlags::MAYMOVE, place(address)) }?;
             self.faults.register(address, octets)?;
             self.faults.wake(address, octets);
@@ -353,11 +360,13 @@ pub struct ChildView {
 }
 
 impl ChildView {
-    /// Its memory, which any thread may write at any time; a write to a page that is leaving waits for a copy of the page.
+    /// Its memory, which any thread may write at any time; a write to a page that is leaving waits for a copy of the
+    /// page.
     pub fn octets(&self) -> &[AtomicU8] {
         let start = ptr::with_exposed_provenance::<AtomicU8>(self.follower.start as usize);
-        // SAFETY: the view is mapped with this many octets as long as this lives: pages are exchanged under the system's own lock,
-        // never taken away. An atomic has its octet's layout and may change under a shared reference.
+        // SAFETY: the view is mapped with this many octets as long as this lives: pages are exchanged under the
+        // system's own lock, never taken away. An atomic has its octet's layout and may change under a shared
+        // reference.
         unsafe { std::slice::from_raw_parts(start, self.follower.octets) }
     }
 

@@ -1,15 +1,16 @@
-//! Windows: memory from whose pages SDUs are sent, and whose pages are replaced by those that SDUs have arrived in (Almesberger 1995,
-//! sections 3.2 and 3.3).
+//! Windows: memory from whose pages SDUs are sent, and whose pages are replaced by those that SDUs have arrived in
+//! (Almesberger 1995, sections 3.2 and 3.3).
 //!
-//! In: SDUs to send from any place, writes of any thread meanwhile, SDUs that have arrived. Out: descriptors with a list of pages, and
-//! changed mappings. A window's pages lie on frames of registered memory, as [`remap::spaces`] says; this module carries its orders out
-//! by `mremap` and userfaultfd. `send_window` protects pages and returns. A thread that writes there gets a copy of the page in its
-//! place, from a thread of this module. [`Window::overwrite`] replaces whole pages instead of copying them. An SDU received into frames
-//! is mapped where it lies as the window does, and copied where not.
+//! In: SDUs to send from any place, writes of any thread meanwhile, SDUs that have arrived. Out: descriptors with a
+//! list of pages, and changed mappings. A window's pages lie on frames of registered memory, as [`remap::spaces`] says;
+//! this module carries its orders out by `mremap` and userfaultfd. `send_window` protects pages and returns. A thread
+//! that writes there gets a copy of the page in its place, from a thread of this module. [`Window::overwrite`] replaces
+//! whole pages instead of copying them. An SDU received into frames is mapped where it lies as the window does, and
+//! copied where not.
 //!
-//! A child of `fork` has no window, and cannot change what its parent sends, unless it has taken a [`Seat`] at one. Another program can
-//! read a window that it is admitted to ([`ReaderView`]). Where the machine forbids userfaultfd, sending waits until the SDU has been
-//! taken; receiving is the same.
+//! A child of `fork` has no window, and cannot change what its parent sends, unless it has taken a [`Seat`] at one.
+//! Another program can read a window that it is admitted to ([`ReaderView`]). Where the machine forbids userfaultfd,
+//! sending waits until the SDU has been taken; receiving is the same.
 
 mod child;
 mod keeper;
@@ -121,16 +122,17 @@ impl Window {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Its memory, which any thread may write at any time; a write to a page that is leaving waits for a copy of the page.
+    /// Its memory, which any thread may write at any time; a write to a page that is leaving waits for a copy of the
+    /// page.
     pub fn octets(&self) -> &[AtomicU8] {
         self.octets_of(Process(0))
     }
 
     fn octets_of(&self, view: Process) -> &[AtomicU8] {
         let start = self.state().real.start(view);
-        // SAFETY: the view's place is mapped with this many octets as long as the window lives, or the view if it is another one, which
-        // lends them for no longer: pages are exchanged under the system's own lock, never taken away. An atomic has its octet's layout
-        // and may change under a shared reference.
+        // SAFETY: the view's place is mapped with this many octets as long as the window lives, or the view if it is
+        // another one, which lends them for no longer: pages are exchanged under the system's own lock, never taken
+        // away. An atomic has its octet's layout and may change under a shared reference.
         unsafe {
             std::slice::from_raw_parts(std::ptr::with_exposed_provenance::<AtomicU8>(start as usize), self.octets)
         }
@@ -156,12 +158,14 @@ impl Window {
     /// Its memory by words of eight octets, to read much of it.
     pub fn words(&self) -> &[AtomicU64] {
         let octets = self.octets();
-        // SAFETY: the window begins with a page and has whole ones; an atomic has its octets' layout, all bits are valid.
+        // SAFETY: the window begins with a page and has whole ones; an atomic has its octets' layout, all bits are
+        // valid.
         unsafe { std::slice::from_raw_parts(octets.as_ptr().cast::<AtomicU64>(), octets.len() / 8) }
     }
 
-    /// Writes octets as a system call does: pages that are leaving and that are overwritten wholly are replaced, in all views, and not
-    /// copied. Gives how many were written: fewer, if there is no frame until an SDU has left. None, if they are not inside.
+    /// Writes octets as a system call does: pages that are leaving and that are overwritten wholly are replaced, in all
+    /// views, and not copied. Gives how many were written: fewer, if there is no frame until an SDU has left. None, if
+    /// they are not inside.
     pub fn overwrite(&self, at: usize, octets: &[u8]) -> usize {
         if at.checked_add(octets.len()).is_none_or(|end| end > self.octets) {
             return 0;
@@ -200,8 +204,9 @@ impl Window {
         self.why_not.as_deref()
     }
 
-    /// From now until what this gives is dropped, SDUs that [`Received::into_window`] gives to the window are not mapped one by one but
-    /// together, those that lie in a row by one system call. Until then their pages show anything, and nobody should write there.
+    /// From now until what this gives is dropped, SDUs that [`Received::into_window`] gives to the window are not
+    /// mapped one by one but together, those that lie in a row by one system call. Until then their pages show
+    /// anything, and nobody should write there.
     pub fn batch(&self) -> Batch<'_> {
         self.state().batches += 1;
         Batch { window: self }
@@ -290,8 +295,8 @@ fn inside(window: &Window, at: usize, octets: usize) -> Result<(), SendError> {
 }
 
 fn store(to: &[AtomicU8], octets: &[u8]) {
-    // SAFETY: both are as long. The window's memory is shared and no part of a slice of this process's own; no octet is an invalid
-    // value, whoever reads it when.
+    // SAFETY: both are as long. The window's memory is shared and no part of a slice of this process's own; no octet is
+    // an invalid value, whoever reads it when.
     unsafe { to.as_ptr().cast::<u8>().cast_mut().copy_from_nonoverlapping(octets.as_ptr(), octets.len()) }
 }
 
@@ -301,8 +306,8 @@ fn load(from: &[AtomicU8], octets: &mut [u8]) {
 }
 
 impl Endpoint {
-    /// A window of `octets` octets (rounded up to whole pages), all zero, with `spare` octets of frames for copies and for what is
-    /// received.
+    /// A window of `octets` octets (rounded up to whole pages), all zero, with `spare` octets of frames for copies and
+    /// for what is received.
     ///
     /// # Errors
     /// The service refuses, or there is no memory. That the machine forbids faults is no error: [`Window::why_not`].
@@ -331,8 +336,8 @@ impl Endpoint {
         Ok(Window { state, keeper, pool, file, octets, why_not })
     }
 
-    /// Sends `octets` octets of a window from octet `at` on, as they are now, and returns at once: what is written there afterwards does
-    /// not leave with them. Where faults are forbidden, this returns when the SDU has been taken.
+    /// Sends `octets` octets of a window from octet `at` on, as they are now, and returns at once: what is written
+    /// there afterwards does not leave with them. Where faults are forbidden, this returns when the SDU has been taken.
     ///
     /// # Errors
     /// The ring is full, the length cannot be, or the octets are not inside.
@@ -347,8 +352,8 @@ impl Endpoint {
         self.send_windows(channel, window, &[(at, octets)]).map(|_| ())
     }
 
-    /// Sends several SDUs of a window, each given by its first octet and its length, as [`Endpoint::send_window`] does: pages that lie in
-    /// a row are protected by one system call. Gives how many of the first were sent.
+    /// Sends several SDUs of a window, each given by its first octet and its length, as [`Endpoint::send_window`] does:
+    /// pages that lie in a row are protected by one system call. Gives how many of the first were sent.
     ///
     /// # Errors
     /// None was sent: the ring is full, or the first one's length cannot be or its octets are not inside.
@@ -418,8 +423,9 @@ impl Endpoint {
         }
     }
 
-    /// Gives frames of a window to receive an SDU of up to `octets` octets into, ahead of its arrival. Octets behind the first `headers`
-    /// will lie at the beginning of a page: [`Received::into_window`] maps them where they are wanted at one.
+    /// Gives frames of a window to receive an SDU of up to `octets` octets into, ahead of its arrival. Octets behind
+    /// the first `headers` will lie at the beginning of a page: [`Received::into_window`] maps them where they are
+    /// wanted at one.
     ///
     /// # Errors
     /// The free ring or the window's frames are used up, or the data path is another one.
@@ -439,8 +445,9 @@ impl Endpoint {
 }
 
 impl Received<'_> {
-    /// Gives the SDU's octets behind the first `headers` to a window, from its octet `at` on: whole pages are mapped where the SDU was
-    /// received into frames of the window and lies as it is wanted; the rest is copied. Gives how, or `None` if the window is too short.
+    /// Gives the SDU's octets behind the first `headers` to a window, from its octet `at` on: whole pages are mapped
+    /// where the SDU was received into frames of the window and lies as it is wanted; the rest is copied. Gives how, or
+    /// `None` if the window is too short.
     pub fn into_window(self, window: &Window, headers: usize, at: usize) -> Option<Delivered> {
         let octets = self.len().checked_sub(headers)?;
         at.checked_add(octets).filter(|end| *end <= window.octets)?;
@@ -456,7 +463,8 @@ impl Received<'_> {
         sdu.push(Frame((place / PAGE) as u32), place % PAGE, headers + octets);
         let delivered = spaces.deliver(Process(0), at as u64, &sdu.part(headers, octets), real).ok();
         state.flush_received();
-        // Frames that became the window's are no longer the posted memory's: its name is given up before anybody makes a slice of it.
+        // Frames that became the window's are no longer the posted memory's: its name is given up before anybody makes
+        // a slice of it.
         self.endpoint.outstanding.forget(&self.endpoint.taken);
         self.endpoint.taken.head.buffer = Descriptor::INLINE;
         if let Some(hold) = state.holds.remove(&place) {

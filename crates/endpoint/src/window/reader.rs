@@ -1,10 +1,11 @@
 //! A window that another program reads: one that was not forked from its owner, or that has called `exec` since.
 //!
-//! Such a process has no mapping of the window's frames, and cannot get one to write by: the memory is sealed against further writable
-//! mappings ([`crate::shared::seal`]). It can map the frames to read them, by a descriptor that the owner passes. Frames are not pages:
-//! which frame a page lies on changes with each replacement. So the program has a place with the window's pages, and a thread that puts
-//! them on other frames as the owner orders, as a child's does ([`super::child`]). In: orders, each answered when it has been carried
-//! out. Out: answers. It writes nothing, so nothing has to be protected there, and no page is copied because of it.
+//! Such a process has no mapping of the window's frames, and cannot get one to write by: the memory is sealed against
+//! further writable mappings ([`crate::shared::seal`]). It can map the frames to read them, by a descriptor that the
+//! owner passes. Frames are not pages: which frame a page lies on changes with each replacement. So the program has a
+//! place with the window's pages, and a thread that puts them on other frames as the owner orders, as a child's does
+//! ([`super::child`]). In: orders, each answered when it has been carried out. Out: answers. It writes nothing, so
+//! nothing has to be protected there, and no page is copied because of it.
 
 use super::child::{self, Frames, MOVES, READY, Remote};
 use super::{PAGE, Window, load};
@@ -26,7 +27,8 @@ use std::thread::JoinHandle;
 /// Most frames of a window: a descriptor names them by 16 bits.
 const MAX_FRAMES: usize = u16::MAX as usize;
 
-/// What goes along with the descriptors: of the frames, of the socket for orders, of the one whose end tells that the reader has gone.
+/// What goes along with the descriptors: of the frames, of the socket for orders, of the one whose end tells that the
+/// reader has gone.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Admission {
     /// Octets of the window.
@@ -44,10 +46,10 @@ fn errno(e: PacketError) -> Errno {
 }
 
 impl Window {
-    /// Gives another program the window to read: the one that calls [`ReaderView::take`] at the other end of `socket`. Waits until it
-    /// has. It can read all of the window's frames, also those that SDUs are received into. Until it ends, each call that replaces
-    /// pages waits for it, ten seconds for an order at most. One that does not answer then, or not as it should, is forgotten: its pages
-    /// stay what they are.
+    /// Gives another program the window to read: the one that calls [`ReaderView::take`] at the other end of `socket`.
+    /// Waits until it has. It can read all of the window's frames, also those that SDUs are received into. Until it
+    /// ends, each call that replaces pages waits for it, ten seconds for an order at most. One that does not answer
+    /// then, or not as it should, is forgotten: its pages stay what they are.
     ///
     /// # Errors
     /// The window has as many views as it can, or the program does not answer.
@@ -127,23 +129,25 @@ impl ReaderView {
         self.follower.octets == 0
     }
 
-    /// Where it is in this process, as long as this lives. The owner and its children change it at any time; a store there ends the
-    /// process.
+    /// Where it is in this process, as long as this lives. The owner and its children change it at any time; a store
+    /// there ends the process.
     pub fn as_ptr(&self) -> *const u8 {
         ptr::with_exposed_provenance(self.follower.start as usize)
     }
 
     /// Reads octets. Panics if they are not inside.
     pub fn read(&self, at: usize, octets: &mut [u8]) {
-        // SAFETY: the view is mapped with this many octets as long as this lives: pages are exchanged under the system's own lock,
-        // never taken away. An atomic has its octet's layout and may change under a shared reference; nobody stores by this one.
+        // SAFETY: the view is mapped with this many octets as long as this lives: pages are exchanged under the
+        // system's own lock, never taken away. An atomic has its octet's layout and may change under a shared
+        // reference; nobody stores by this one.
         let all = unsafe { std::slice::from_raw_parts(self.as_ptr().cast::<AtomicU8>(), self.len()) };
         load(&all[at..at + octets.len()], octets);
     }
 }
 
 impl Follower {
-    /// Carries out orders until one says that all pages are there, and they are: who reads where none is ends the process.
+    /// Carries out orders until one says that all pages are there, and they are: who reads where none is ends the
+    /// process.
     fn take_pages(&self) -> Result<(), Errno> {
         let mut there = vec![false; self.octets / PAGE];
         loop {
@@ -170,8 +174,8 @@ impl Follower {
         }
         if kind & MOVES != 0 {
             let [from, to] = [self.frames.start + frame as u64, self.start + at as u64].map(child::place);
-            // SAFETY: over pages of this view, which stay mapped with the same length; who reads there expects others to write at any
-            // time. From pages of the frames, which stay mapped too (an old length of 0).
+            // SAFETY: over pages of this view, which stay mapped with the same length; who reads there expects others
+            // to write at any time. From pages of the frames, which stay mapped too (an old length of 0).
             unsafe { rustix::mm::mremap_fixed(from, 0, octets, MremapFlags::MAYMOVE, to) }?;
         }
         Ok(())

@@ -1,8 +1,8 @@
 //! Page tables of this process: orders are gathered, and carried out for pages in a row at once.
 //!
-//! The pool, registered memory, is mapped as a whole, frame after frame. A page of a view is a second mapping of its frame, made by
-//! `mremap` from the pool's: the memory is sealed against mappings of its file. The system exchanges a mapping under its own lock, so
-//! a thread that reads there sees the old page or the new one.
+//! The pool, registered memory, is mapped as a whole, frame after frame. A page of a view is a second mapping of its
+//! frame, made by `mremap` from the pool's: the memory is sealed against mappings of its file. The system exchanges a
+//! mapping under its own lock, so a thread that reads there sees the old page or the new one.
 
 use super::child::{self, Remote};
 use super::{MAX_VIEWS, PAGE};
@@ -224,9 +224,9 @@ impl Real {
         }
         if moves {
             let from = self.pool.address() + u64::from(frame.0) * PAGE as u64;
-            // SAFETY: over pages of a view of this module's, which stay mapped with the same length; who reads or writes there
-            // expects others to write at any time. From pages of the pool, which stay mapped too (an old length of 0: a shared
-            // mapping is made once more).
+            // SAFETY: over pages of a view of this module's, which stay mapped with the same length; who reads or
+            // writes there expects others to write at any time. From pages of the pool, which stay mapped too (an old
+            // length of 0: a shared mapping is made once more).
             unsafe { rustix::mm::mremap_fixed(place(from), 0, octets, MremapFlags::MAYMOVE, place(address)) }?;
         }
         let Some(faults) = &self.faults else { return Ok(()) };
@@ -265,8 +265,8 @@ impl Tables for Real {
     fn copy(&mut self, from: FramePlace, to: FramePlace, octets: usize) {
         let at = |place: FramePlace| place.frame.0 as usize * PAGE + place.offset;
         let (from, to) = (self.pool.octets(at(from), octets), self.pool.octets(at(to), octets));
-        // SAFETY: inside the pool, and other octets: a frame is never copied to itself. Racing writes of others leave some mixture of
-        // octets, all of which are valid.
+        // SAFETY: inside the pool, and other octets: a frame is never copied to itself. Racing writes of others leave
+        // some mixture of octets, all of which are valid.
         unsafe { from.as_ptr().copy_to(to.as_ptr().cast_mut(), octets) }
     }
 

@@ -1,8 +1,8 @@
 //! AAL3/4 of one circuit (I.363.3): its sender's tags and numbers, and the PDUs that are arriving, told apart by MID.
 //!
-//! An application sends under MID 0. It receives under any: PDUs that come interleaved are put together beside each other,
-//! [`MAX_OPEN`] at most, each in a buffer of its own, and delivered in the order of their ends. A PDU that the descriptor
-//! holds needs no buffer. Cells that belong to no PDU are counted where PDUs are, by the same reasons.
+//! An application sends under MID 0. It receives under any: PDUs that come interleaved are put together beside each
+//! other, [`MAX_OPEN`] at most, each in a buffer of its own, and delivered in the order of their ends. A PDU that the
+//! descriptor holds needs no buffer. Cells that belong to no PDU are counted where PDUs are, by the same reasons.
 
 use super::{Circuit, User};
 use crate::host_endpoint::{Buffer, HostEndpoint, SduPlace};
@@ -91,8 +91,8 @@ fn idle() -> Reassembler {
 }
 
 impl Circuit {
-    /// Before an application sends AAL3/4 on it, or receives it into buffers of `receives` octets. Tags and numbers of the sender
-    /// go on, and so do the PDUs of a receiver who has it already.
+    /// Before an application sends AAL3/4 on it, or receives it into buffers of `receives` octets. Tags and numbers of
+    /// the sender go on, and so do the PDUs of a receiver who has it already.
     pub(crate) fn open_aal34(&mut self, receives: Option<usize>) {
         let aal34 = match &mut self.aal34 {
             Some(aal34) => aal34,

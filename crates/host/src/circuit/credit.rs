@@ -1,5 +1,5 @@
-//! A circuit's credits at a host: what the next hop has granted, and the window that it grants itself. The two machines are
-//! [`switch::credit`]'s.
+//! A circuit's credits at a host: what the next hop has granted, and the window that it grants itself. The two machines
+//! are [`switch::credit`]'s.
 
 use super::receive_backlog::{ReceiveBacklog, WINDOW};
 use super::{Circuit, User};

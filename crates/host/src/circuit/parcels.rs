@@ -73,8 +73,8 @@ impl Circuit {
         true
     }
 
-    /// The same on a circuit with credits, and keeps the others behind what is kept. The parcel comes back if all its SDUs are done
-    /// with.
+    /// The same on a circuit with credits, and keeps the others behind what is kept. The parcel comes back if all its
+    /// SDUs are done with.
     pub(crate) fn receive_with_credit(
         &mut self,
         user: User,

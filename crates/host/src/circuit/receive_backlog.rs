@@ -1,8 +1,8 @@
-//! Parcels that a host keeps because their receiver has no room for them yet. On a circuit with credits a parcel is kept until there
-//! is room. On a circuit of best effort it is kept for [`MOMENT`], then dropped.
+//! Parcels that a host keeps because their receiver has no room for them yet. On a circuit with credits a parcel is
+//! kept until there is room. On a circuit of best effort it is kept for [`MOMENT`], then dropped.
 //!
-//! The SDUs of a kept parcel stay in their sender's memory. `outbound/in_flight.rs` bounds how many cells they stand for. A
-//! receiver that takes nothing delays a sender of best effort once only: see [`HostEndpoint::keeps_more`].
+//! The SDUs of a kept parcel stay in their sender's memory. `outbound/in_flight.rs` bounds how many cells they stand
+//! for. A receiver that takes nothing delays a sender of best effort once only: see [`HostEndpoint::keeps_more`].
 
 use super::{Circuit, User};
 use crate::events::machine::LINGER;
@@ -16,11 +16,11 @@ use wire::{Cell, DropReason, Time};
 pub(crate) const WINDOW: u16 = 2048;
 /// How long a circuit of best effort keeps a parcel.
 pub(crate) const MOMENT: Duration = Duration::from_micros(500);
-/// How long a circuit with credits keeps a parcel. Then the parcel becomes cells: a sender's memory, which may outlive the sender for
-/// this, is not kept for an application that takes little or nothing.
+/// How long a circuit with credits keeps a parcel. Then the parcel becomes cells: a sender's memory, which may outlive
+/// the sender for this, is not kept for an application that takes little or nothing.
 const KEPT_IN_PARCELS: Duration = Duration::from_millis(50);
-/// A host that keeps something looks at least so often whether there is room for it; applications that empty their receive ring
-/// ring earlier.
+/// A host that keeps something looks at least so often whether there is room for it; applications that empty their
+/// receive ring ring earlier.
 pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 /// See the module's head.
@@ -126,7 +126,8 @@ impl BackloggedCircuits {
         self.look_again = Some(self.look_again.map_or(by, |at| at.min(by)));
     }
 
-    /// Whether an application that something is kept for takes what it was given: it is looked at without being asked to ring.
+    /// Whether an application that something is kept for takes what it was given: it is looked at without being asked
+    /// to ring.
     pub(crate) fn gets_on(&self, now: Time) -> bool {
         !self.circuits.is_empty() && now.since(self.progress) < LINGER
     }
@@ -151,8 +152,8 @@ impl Circuit {
         self.kept.as_ref().and_then(|kept| kept.due())
     }
 
-    /// Delivers as many SDUs of a parcel as there is room for, and keeps the others. The parcel comes back if all of them are done
-    /// with.
+    /// Delivers as many SDUs of a parcel as there is room for, and keeps the others. The parcel comes back if all of
+    /// them are done with.
     pub(crate) fn receive_or_keep(
         &mut self,
         user: User,
@@ -178,8 +179,8 @@ impl Circuit {
         None
     }
 
-    /// Delivers as much of what is kept as there is room for, and drops and counts what has been kept for its time. Gives how many PDUs
-    /// are done with in either way.
+    /// Delivers as much of what is kept as there is room for, and drops and counts what has been kept for its time.
+    /// Gives how many PDUs are done with in either way.
     pub(crate) fn deliver_kept(
         &mut self,
         user: User,

@@ -77,7 +77,8 @@ impl Endpoints {
         back
     }
 
-    /// Lenders may have ended: what of their memory is out is theirs again, and nobody keeps it. True if anything was out.
+    /// Lenders may have ended: what of their memory is out is theirs again, and nobody keeps it. True if anything was
+    /// out.
     pub(crate) fn forget_ended_loans(&mut self) -> bool {
         let Endpoints { list, borrowers: Borrowers { able, ended, orphaned, .. }, .. } = self;
         if able.is_empty() || std::mem::replace(ended, Lent::ended()) == *ended {
@@ -102,7 +103,8 @@ impl Endpoints {
         }
     }
 
-    /// Before a sleep: asks applications that have borrowed something to ring once they have given back some. False if there is none.
+    /// Before a sleep: asks applications that have borrowed something to ring once they have given back some. False if
+    /// there is none.
     pub(crate) fn ask_borrowers(&mut self) -> bool {
         for at in 0..self.borrowers.list.len() {
             if let Some(endpoint) = self.find(self.borrowers.list[at]) {

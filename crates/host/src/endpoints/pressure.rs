@@ -17,17 +17,19 @@ const REMEMBER: Duration = Duration::from_millis(10);
 const GIVE_UP: Duration = Duration::from_millis(5);
 /// Rests in which an application has taken next to nothing until those who send to it rest no more for it.
 const RESTS_IN_VAIN: u8 = 8;
-/// An application that waits for the processor takes this part of its ring in a rest; who takes less waits for something else.
+/// An application that waits for the processor takes this part of its ring in a rest; who takes less waits for
+/// something else.
 const TAKEN_IN_A_REST: u32 = 16;
 /// However small the ring of one that is behind is, others send so many SDUs between two rests.
 const LEAST_ROOM: u32 = 8;
-/// What others' ticks bring so soon after an application's own tick is told with it: all clocks of a rate tick together.
+/// What others' ticks bring so soon after an application's own tick is told with it: all clocks of a rate tick
+/// together.
 const WITH_ITS_TICK: Duration = Duration::from_micros(100);
 /// For such an application nobody rests for so long.
 const SLOW: Duration = Duration::from_millis(100);
 
-/// How the applications of a host, or of all hosts of a thread, get on. Who is behind slows down those who send to it, and
-/// nobody else: see [`Endpoints::set_pressed`].
+/// How the applications of a host, or of all hosts of a thread, get on. Who is behind slows down those who send to it,
+/// and nobody else: see [`Endpoints::set_pressed`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Pressure {
     /// Some application is behind with its receive ring.
@@ -65,20 +67,21 @@ impl Endpoints {
         !self.awaiting.is_empty()
     }
 
-    /// While an application is behind: how many descriptors, which may be for it, an endpoint may send between two rests.
+    /// While an application is behind: how many descriptors, which may be for it, an endpoint may send between two
+    /// rests.
     pub(crate) fn pressed_room(&self) -> u32 {
         self.room.unwrap_or(u32::MAX).min(self.elsewhere.room).max(LEAST_ROOM)
     }
 
-    /// Whether an application that is behind takes what it was given, or one gives back what it has borrowed: it is looked at
-    /// without being asked to ring.
+    /// Whether an application that is behind takes what it was given, or one gives back what it has borrowed: it is
+    /// looked at without being asked to ring.
     pub(crate) fn gets_on(&self, now: Time) -> bool {
         let taking = !self.backlogged.is_empty() && self.elsewhere.awaited && now.since(self.progress) < LINGER;
         taking || self.borrowers.gets_on(now)
     }
 
-    /// Before a sleep: asks those that are behind to ring once they have caught up, where somebody waits for it: their ring
-    /// interrupts them, and may give their processor to a third. False if none is asked.
+    /// Before a sleep: asks those that are behind to ring once they have caught up, where somebody waits for it: their
+    /// ring interrupts them, and may give their processor to a third. False if none is asked.
     pub(crate) fn ask_backlogged(&mut self) -> bool {
         if !self.elsewhere.awaited {
             return false;
@@ -115,7 +118,8 @@ impl Endpoints {
         changed
     }
 
-    /// Looks whether all that an endpoint sends to is behind: then it rests itself. Where some are, their channels rest.
+    /// Looks whether all that an endpoint sends to is behind: then it rests itself. Where some are, their channels
+    /// rest.
     pub(crate) fn review_pressed(&mut self, id: EndpointId) {
         let Ok(at) = self.list.binary_search_by_key(&id, |(i, _)| *i) else { return };
         let pressed = &self.pressed;
@@ -145,8 +149,8 @@ impl Endpoints {
         self.rested = true;
     }
 
-    /// An SDU was delivered to it, perhaps: the end of a run. `lossless`: the circuit's credits hold its senders back, and nobody
-    /// else has to make way.
+    /// An SDU was delivered to it, perhaps: the end of a run. `lossless`: the circuit's credits hold its senders back,
+    /// and nobody else has to make way.
     pub(crate) fn handle_delivered(&mut self, id: EndpointId, lossless: bool, now: Time) {
         let Some(endpoint) = self.find(id) else { return };
         let (borrows, outcome) = (endpoint.has_borrowed(), endpoint.take_receive_outcome(now));
@@ -237,8 +241,9 @@ impl Endpoints {
         }
     }
 
-    /// Others have rested for a while. Whoever has taken next to nothing meanwhile, time and again, waits for something else
-    /// than the processor: for it they do not rest any more. Once is not enough: its processor may have been another's meanwhile.
+    /// Others have rested for a while. Whoever has taken next to nothing meanwhile, time and again, waits for something
+    /// else than the processor: for it they do not rest any more. Once is not enough: its processor may have been
+    /// another's meanwhile.
     fn give_up_on_the_stuck(&mut self, now: Time) {
         let mut backlogged = std::mem::take(&mut self.backlogged);
         let before = backlogged.len();

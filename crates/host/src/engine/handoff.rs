@@ -1,15 +1,16 @@
 //! How the engine gets a shard from the thread that runs it, and gives it back.
 //!
-//! A shard is owned by whoever works on it: by its thread, or, while a command is carried out, by the engine's. The engine asks
-//! for it; the thread hands it over after the round under way, and has it back after the command. A thread that sleeps is woken for
-//! that. Each shard has a round at least between two commands.
+//! A shard is owned by whoever works on it: by its thread, or, while a command is carried out, by the engine's. The
+//! engine asks for it; the thread hands it over after the round under way, and has it back after the command. A thread
+//! that sleeps is woken for that. Each shard has a round at least between two commands.
 
 use super::shard_loop::ShardLoop;
 use net::Shard;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Looks, with a yield between two, before a thread sleeps until it gets what it waits for: a command takes microseconds.
+/// Looks, with a yield between two, before a thread sleeps until it gets what it waits for: a command takes
+/// microseconds.
 const YIELDS: u32 = 64;
 
 /// A shard with what its thread has beside it.

@@ -1,8 +1,8 @@
 //! Who makes way for applications that are behind: hosts say who is, and who sends to them is told.
 //!
-//! Applications share the processors, whatever shard their hosts are in. So the threads of several shards tell each other on a
-//! board how their applications get on, each when that changes, and the engine's thread, which knows the circuits, writes there
-//! at which of their ends somebody is behind.
+//! Applications share the processors, whatever shard their hosts are in. So the threads of several shards tell each
+//! other on a board how their applications get on, each when that changes, and the engine's thread, which knows the
+//! circuits, writes there at which of their ends somebody is behind.
 
 use super::pressure_board::{BackloggedCircuit, Pressed, PressureBoard, merge, pressed_by};
 use super::shard_loop::{Names, ShardLoop};
@@ -29,8 +29,8 @@ impl ShardLoop {
         }
     }
 
-    /// Hears of all hosts how their applications get on. The hosts have this thread's processor in common; but who is behind
-    /// slows down those who send to it, and nobody else.
+    /// Hears of all hosts how their applications get on. The hosts have this thread's processor in common; but who is
+    /// behind slows down those who send to it, and nobody else.
     pub(super) fn share_pressure(&mut self, shard: &mut Shard, names: Names<'_>, now: Time) {
         let (mut everywhere, mut awaited) = (Pressure::default(), false);
         for id in &self.hosts {

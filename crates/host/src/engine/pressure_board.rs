@@ -1,4 +1,5 @@
-//! Where shards tell each other how the applications of their hosts get on: notes that each thread reads when they have changed.
+//! Where shards tell each other how the applications of their hosts get on: notes that each thread reads when they have
+//! changed.
 
 use crate::endpoints::Pressure;
 use crate::interface::HostInterface;

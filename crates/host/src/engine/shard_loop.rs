@@ -36,7 +36,8 @@ const LINK: u64 = 1 << 63;
 const NO_TIME: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 /// A timeout nearer than this is waited for awake: a sleep would come back too late.
 const TOO_NEAR: Duration = Duration::from_micros(80);
-/// A timeout further than this is waited for by the epoll, whose timeouts are whole milliseconds: a little less than it, then the rest.
+/// A timeout further than this is waited for by the epoll, whose timeouts are whole milliseconds: a little less than
+/// it, then the rest.
 const FAR: Duration = Duration::from_millis(10);
 /// Rounds that found nothing between two looks at doorbells, sockets and commands; each gives the processor away.
 const LOOKS: u32 = 4;
@@ -184,8 +185,8 @@ impl ShardLoop {
         self.at = None;
     }
 
-    /// Some rounds, until one has nothing to do; then doorbells and sockets are heard, or a busy network would never hear
-    /// them.
+    /// Some rounds, until one has nothing to do; then doorbells and sockets are heard, or a busy network would never
+    /// hear them.
     fn rounds(&mut self, shard: &mut Shard, names: Names<'_>) -> Rounds {
         let begun = self.lately();
         let mut now = begun;
@@ -354,8 +355,9 @@ impl ShardLoop {
         true
     }
 
-    /// Sleeps for a moment if the thread has used more than its share while what it carried was turned away, and it carried nothing
-    /// for anybody else ([`crate::cycle_limit`]). True if it has slept: what has rung meanwhile is to be seen to before the next sleep.
+    /// Sleeps for a moment if the thread has used more than its share while what it carried was turned away, and it
+    /// carried nothing for anybody else ([`crate::cycle_limit`]). True if it has slept: what has rung meanwhile is to
+    /// be seen to before the next sleep.
     fn give_way(&mut self, shard: &mut Shard) -> bool {
         let now = self.at.unwrap_or_else(|| self.now());
         if !self.cycle_limit.is_due(now) {
@@ -382,7 +384,8 @@ impl ShardLoop {
         slept
     }
 
-    /// Applications that are waited for are asked to ring. False if one of them has made room meanwhile. `now` is kept up.
+    /// Applications that are waited for are asked to ring. False if one of them has made room meanwhile. `now` is kept
+    /// up.
     fn prepare_sleep(&mut self, shard: &mut Shard, names: Names<'_>, now: &mut Time) -> bool {
         let asked = self.hosts.iter().fold(false, |asked, id| {
             asked | shard.peek_node::<HostInterface>(*id).is_some_and(HostInterface::prepare_sleep)
@@ -390,7 +393,8 @@ impl ShardLoop {
         if !asked {
             return true;
         }
-        // The requests must be visible before the rings are looked at: an application publishes its index, then looks for them.
+        // The requests must be visible before the rings are looked at: an application publishes its index, then looks
+        // for them.
         std::sync::atomic::fence(Ordering::SeqCst);
         *now = self.now();
         let worked = shard.run(*now);

@@ -1,7 +1,8 @@
 //! The strategies themselves: when to look at one endpoint, how much to take, when to tell its application.
 //!
-//! In: wake-ups (a doorbell, a due time) and what a look found. Out: how much the next look may take, and what comes after
-//! this one. No clock, no system call: the engine drives it on this machine's clock, the laboratory in virtual time.
+//! In: wake-ups (a doorbell, a due time) and what a look found. Out: how much the next look may take, and what comes
+//! after this one. No clock, no system call: the engine drives it on this machine's clock, the laboratory in virtual
+//! time.
 
 use endpoint::Events;
 use endpoint::events::ASLEEP_HERTZ;
@@ -13,7 +14,8 @@ use wire::Time;
 pub const LINGER: Duration = Duration::from_micros(20);
 /// A `hybrid` endpoint that has used its quota while applications are behind rests so long at most.
 pub const REST: Duration = Duration::from_millis(1);
-/// A `hybrid` endpoint's quota is this part of its send ring at least: with many small SDUs a look at a time would bring few octets.
+/// A `hybrid` endpoint's quota is this part of its send ring at least: with many small SDUs a look at a time would
+/// bring few octets.
 const BURST_OF_RING: u32 = 16;
 /// An application with SDUs to take that has taken none for so long, while the host was looking, is held up by the host
 /// perhaps: they may share a processor.
@@ -111,8 +113,8 @@ impl Machine {
         };
     }
 
-    /// Descriptors that a `hybrid` endpoint may send until somebody is seen to be behind: its quota, and a small part of its ring at
-    /// least.
+    /// Descriptors that a `hybrid` endpoint may send until somebody is seen to be behind: its quota, and a small part
+    /// of its ring at least.
     fn burst(&self, quota: u32) -> u32 {
         quota.max(self.slots / BURST_OF_RING).max(1)
     }
@@ -175,8 +177,8 @@ impl Machine {
                 }
                 let since = *self.quiet_since.get_or_insert(now);
                 self.quiet_looks += 1;
-                // The thread yields between two looks. Where that does not give an application the processor that it is waiting
-                // for, the thread sleeps after a few.
+                // The thread yields between two looks. Where that does not give an application the processor that it is
+                // waiting for, the thread sleeps after a few.
                 let tired = look.stalled && self.quiet_looks > YIELDS;
                 if !tired && now.since(since) < LINGER { Next::Stay } else { Next::Arm }
             }
@@ -188,8 +190,9 @@ fn period(hertz: u32) -> Duration {
     Duration::from_nanos(1_000_000_000 / u64::from(hertz.max(1)))
 }
 
-/// The clock's next tick after `now`. All clocks of a rate tick together: one alarm serves all circuits. Those between whose ticks
-/// the thread sleeps tick at multiples of the shortest such period: different ones together do not keep it awake.
+/// The clock's next tick after `now`. All clocks of a rate tick together: one alarm serves all circuits. Those between
+/// whose ticks the thread sleeps tick at multiples of the shortest such period: different ones together do not keep it
+/// awake.
 fn next_tick(now: Time, hertz: u32) -> Time {
     let nanos = period(hertz).as_nanos() as u64;
     let tick = (now.as_nanos() / nanos + 1) * nanos;

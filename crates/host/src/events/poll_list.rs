@@ -1,4 +1,4 @@
-//! The POLL list of Traw and Smith (checklist B-32): what is to be looked at, in the order of its times. The head is the
+//! The POLL list of Traw and Smith (1993): what is to be looked at, in the order of its times. The head is the
 //! next alarm; insertion is linear (from the latest, where a new one mostly belongs), deletion constant.
 
 use wire::Time;

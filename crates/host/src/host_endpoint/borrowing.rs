@@ -1,4 +1,5 @@
-//! SDUs that a receiving application reads where their sender has them ([`crate::lent`]): which are out, and whose they are.
+//! SDUs that a receiving application reads where their sender has them ([`crate::lent`]): which are out, and whose they
+//! are.
 
 use super::HostEndpoint;
 use crate::lent::{Borrower, Lent};
@@ -124,8 +125,8 @@ impl Region {
 }
 
 impl Borrowing {
-    /// The place and number of a sender's region, which [`Borrowing::begin`] makes if it is the first time. `None`: there have been
-    /// as many as there can be.
+    /// The place and number of a sender's region, which [`Borrowing::begin`] makes if it is the first time. `None`:
+    /// there have been as many as there can be.
     fn region_of(&self, lent: &Arc<Lent>) -> Option<(usize, u16)> {
         if let Some(at) = self.regions.iter().position(|region| Arc::ptr_eq(&region.lent, lent)) {
             return Some((at, self.regions[at].number));
@@ -212,8 +213,8 @@ impl HostEndpoint {
         self.borrowing.as_ref().is_some_and(|borrowing| borrowing.out < self.geometry().free_ring)
     }
 
-    /// Delivers an SDU where it is. `None`: it is to be copied, since its buffer is out already or there is no room for more. The
-    /// lender's memory is kept only once an SDU of it is out.
+    /// Delivers an SDU where it is. `None`: it is to be copied, since its buffer is out already or there is no room for
+    /// more. The lender's memory is kept only once an SDU of it is out.
     #[inline]
     pub(crate) fn deliver_lent(
         &mut self,

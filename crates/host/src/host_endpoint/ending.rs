@@ -1,5 +1,5 @@
-//! How an endpoint, a circuit of it or a channel ends: what was pushed is sent, given up in a way that receivers understand, or
-//! dropped and counted.
+//! How an endpoint, a circuit of it or a channel ends: what was pushed is sent, given up in a way that receivers
+//! understand, or dropped and counted.
 
 use super::HostEndpoint;
 use endpoint::ChannelId;
@@ -68,16 +68,16 @@ impl HostEndpoint {
         }
     }
 
-    /// Whether its memory is still needed. The cell that ends a PDU in its middle may wait for the line, and SDUs in parcels are
-    /// read where they are.
+    /// Whether its memory is still needed. The cell that ends a PDU in its middle may wait for the line, and SDUs in
+    /// parcels are read where they are.
     pub(crate) fn is_ending(&mut self) -> bool {
         let busy: Vec<u32> = self.outbound.busy().collect();
         self.outbound.is_aboard()
             || busy.into_iter().any(|channel| self.outbound.leaving(channel).is_some_and(|leaving| leaving.aborted))
     }
 
-    /// Drops what is not sent any more, `most` descriptors at most, and says of each of which circuit it was. True if there
-    /// are more.
+    /// Drops what is not sent any more, `most` descriptors at most, and says of each of which circuit it was. True if
+    /// there are more.
     pub(crate) fn drop_unsent(&mut self, most: usize, mut dropped: impl FnMut(Option<CircuitId>)) -> bool {
         let (busy, mut left): (Vec<u32>, usize) = (self.outbound.busy().collect(), most - self.drop_given_up(most));
         for channel in busy {
@@ -97,9 +97,9 @@ impl HostEndpoint {
         self.has_given_up()
     }
 
-    /// Before it ends: takes up `most` descriptors at most, and drops as many of those that will not leave, but for SDUs that
-    /// are leaving. Says of which circuit how many were dropped. True if there may be more. The first call decides where the
-    /// ring ends, so the application cannot prolong this by pushing more.
+    /// Before it ends: takes up `most` descriptors at most, and drops as many of those that will not leave, but for
+    /// SDUs that are leaving. Says of which circuit how many were dropped. True if there may be more. The first call
+    /// decides where the ring ends, so the application cannot prolong this by pushing more.
     pub(crate) fn unload(&mut self, what: Unloading, most: usize, mut dropped: impl FnMut(CircuitId, u64)) -> bool {
         if self.asleep || self.departs {
             return false;
@@ -123,8 +123,8 @@ impl HostEndpoint {
         left == 0 || self.passed.taken.wrapping_sub(before) >= most as u64
     }
 
-    /// Gives up what the channels of a circuit that is no more have to send, and ends them. What has not begun to leave is dropped by
-    /// [`HostEndpoint::drop_given_up`].
+    /// Gives up what the channels of a circuit that is no more have to send, and ends them. What has not begun to leave
+    /// is dropped by [`HostEndpoint::drop_given_up`].
     pub(crate) fn forget_circuit(&mut self, circuit: CircuitId) {
         let busy: Vec<u32> = self.outbound.busy().collect();
         for channel in busy {
@@ -169,10 +169,10 @@ impl HostEndpoint {
         dropped
     }
 
-    /// Ends a channel: takes up `most` descriptors at most, and drops as many of the channel's; the others of its queue are
-    /// given up ([`HostEndpoint::drop_given_up`]). What is still in the ring finds no channel, and is dropped then. An SDU in its
-    /// middle ends in a way that its receiver understands, and nobody else has the channel's place before. Gives how many were
-    /// dropped or given up, and whether a cell has to leave for that.
+    /// Ends a channel: takes up `most` descriptors at most, and drops as many of the channel's; the others of its queue
+    /// are given up ([`HostEndpoint::drop_given_up`]). What is still in the ring finds no channel, and is dropped then.
+    /// An SDU in its middle ends in a way that its receiver understands, and nobody else has the channel's place
+    /// before. Gives how many were dropped or given up, and whether a cell has to leave for that.
     pub(crate) fn close(&mut self, id: ChannelId, most: usize) -> (u64, bool) {
         self.take_up(most);
         self.end_lending();

@@ -22,8 +22,8 @@ impl HostEndpoint {
         matches!(self.path.kind(), DataPath::Shared | DataPath::ZeroCopy)
     }
 
-    /// Where the SDU of a descriptor is, if it can leave in a parcel: it is in the segment, too long for a cell, and has nothing that
-    /// marks its cells. A copying path has to take it out of the application's hands first.
+    /// Where the SDU of a descriptor is, if it can leave in a parcel: it is in the segment, too long for a cell, and
+    /// has nothing that marks its cells. A copying path has to take it out of the application's hands first.
     pub(super) fn for_parcel(&self, d: &Descriptor) -> Option<SduAt> {
         let octets = d.head.octets as usize;
         let plain = !d.head.clp && !d.head.congestion && d.head.cpi == 0;
@@ -95,8 +95,8 @@ impl HostEndpoint {
         run
     }
 
-    /// Whether more SDUs are kept for its application: only while there are fewer than its receive ring has slots, and none while
-    /// it takes nothing.
+    /// Whether more SDUs are kept for its application: only while there are fewer than its receive ring has slots, and
+    /// none while it takes nothing.
     pub(crate) fn keeps_more(&mut self) -> bool {
         self.kept < self.geometry().receive_ring as usize
             && self.stuck.is_none_or(|consumed| consumed != self.receive.consumed())

@@ -1,4 +1,5 @@
-//! What an endpoint is given: buffers from its free ring, SDUs in its receive ring, and how far its application is behind.
+//! What an endpoint is given: buffers from its free ring, SDUs in its receive ring, and how far its application is
+//! behind.
 
 use super::HostEndpoint;
 use crate::app_memory::At;
@@ -11,11 +12,11 @@ use wire::{DropReason, Time};
 
 /// Buffers that are taken from the free ring for each one that is used, at most.
 const FREED_AT_ONCE: usize = 64;
-/// Descriptors of the free ring that lead to no buffer and are taken in one round, at most: what an application gives without sense
-/// costs a round the same whether one SDU comes for it or thousands.
+/// Descriptors of the free ring that lead to no buffer and are taken in one round, at most: what an application gives
+/// without sense costs a round the same whether one SDU comes for it or thousands.
 const REFUSED_IN_A_ROUND: usize = 64;
-/// Octets of SDUs, each with its descriptor, that are delivered before the application is let see them: a run is shown once,
-/// but no application waits for more than this.
+/// Octets of SDUs, each with its descriptor, that are delivered before the application is let see them: a run is shown
+/// once, but no application waits for more than this.
 const SHOWN_AT_ONCE: usize = 8192;
 
 impl HostEndpoint {
@@ -105,7 +106,8 @@ impl HostEndpoint {
         left == 0
     }
 
-    /// A round at this time gives it something, or takes something back: the first says that as many descriptors may be refused again.
+    /// A round at this time gives it something, or takes something back: the first says that as many descriptors may be
+    /// refused again.
     pub(crate) fn note_round(&mut self, now: Time) {
         if self.round != now {
             (self.round, self.refused) = (now, 0);
@@ -172,8 +174,8 @@ impl HostEndpoint {
         self.note_delivered(pushed, buffer, octets)
     }
 
-    /// The same in a buffer of the segment, whose descriptor is made in registers: one that is in memory would be read by wider
-    /// loads than it was written by, and wait for all stores before it, those of the SDU's copy.
+    /// The same in a buffer of the segment, whose descriptor is made in registers: one that is in memory would be read
+    /// by wider loads than it was written by, and wait for all stores before it, those of the SDU's copy.
     pub(crate) fn deliver_buffer(
         &mut self,
         channel: u32,
@@ -248,7 +250,8 @@ impl HostEndpoint {
     }
 }
 
-/// What a delivered SDU's descriptor begins with. Inlined always: it is to be made in registers ([`HostEndpoint::deliver_buffer`]).
+/// What a delivered SDU's descriptor begins with. Inlined always: it is to be made in registers
+/// ([`HostEndpoint::deliver_buffer`]).
 #[inline(always)]
 fn head(channel: u32, octets: usize, SduMeta { uu, cpi, clp, congestion }: SduMeta, buffer: u32) -> Head {
     Head { channel, octets: octets as u32, buffer, uu, cpi, clp, congestion }

@@ -40,9 +40,9 @@ impl HostEndpoint {
         Ok(())
     }
 
-    /// What does not add up: every descriptor of the send ring was sent, was dropped for a reason or waits; every PDU that counts
-    /// as received is in the receive ring; every buffer of the free ring is at hand, delivered, or one of `held`, which PDUs
-    /// that are arriving have.
+    /// What does not add up: every descriptor of the send ring was sent, was dropped for a reason or waits; every PDU
+    /// that counts as received is in the receive ring; every buffer of the free ring is at hand, delivered, or one of
+    /// `held`, which PDUs that are arriving have.
     pub(crate) fn mismatch(&self, held: u64) -> Option<String> {
         let (passed, waiting, stash) = (&self.passed, self.outbound.queued(), self.stash.len() as u64);
         let sent = self.sent.pdus.wrapping_add(passed.oam_sent + self.sent.dropped_total()).wrapping_add(waiting);

@@ -1,9 +1,10 @@
 //! Endpoints whose applications have gone: what is in their send rings still leaves.
 //!
-//! An application may end, or be killed, right after it has sent; what it has sent does not end with it. The descriptors
-//! that its ring holds at that moment are served as before, by the circuit's contract, for [`GRACE`] at most. The circuit
-//! itself is free at once: whoever opens it next may push, and is served when the one before has left. What did not leave
-//! in time is counted as `closed`; a PDU that is cut off is ended by a cell that its receiver understands.
+//! An application may end, or be killed, right after it has sent; what it has sent does not end with it. The
+//! descriptors that its ring holds at that moment are served as before, by the circuit's contract, for [`GRACE`] at
+//! most. The circuit itself is free at once: whoever opens it next may push, and is served when the one before has
+//! left. What did not leave in time is counted as `closed`; a PDU that is cut off is ended by a cell that its receiver
+//! understands.
 
 use super::HostInterface;
 use crate::channels::EndpointId;
@@ -42,8 +43,8 @@ impl Departing {
 }
 
 impl HostInterface {
-    /// An endpoint's application has gone. Receives nothing from now on; ends when what is in its send ring has left, or
-    /// half a second later. Its circuits can be opened at once.
+    /// An endpoint's application has gone. Receives nothing from now on; ends when what is in its send ring has left,
+    /// or half a second later. Its circuits can be opened at once.
     pub fn depart(&mut self, id: EndpointId) -> bool {
         if !self.endpoints.depart(id) {
             return self.detach(id);
@@ -61,8 +62,9 @@ impl HostInterface {
         true
     }
 
-    /// An endpoint's application gives it up: none of its SDUs is read any more. What waits is dropped and counted. A PDU
-    /// that is cut off is ended by a cell that its receiver understands, or the next opener's first PDU would be lost.
+    /// An endpoint's application gives it up: none of its SDUs is read any more. What waits is dropped and counted. A
+    /// PDU that is cut off is ended by a cell that its receiver understands, or the next opener's first PDU would be
+    /// lost.
     pub fn release_endpoint(&mut self, id: EndpointId) -> bool {
         if !self.depart(id) {
             return false;
@@ -101,7 +103,8 @@ impl HostInterface {
         self.endpoints.end_borrowing(id);
     }
 
-    /// Drops what an endpoint has to send, counted at it and at its circuits; `most` descriptors at most. True if there are more.
+    /// Drops what an endpoint has to send, counted at it and at its circuits; `most` descriptors at most. True if there
+    /// are more.
     pub(crate) fn drop_unsent(&mut self, id: EndpointId, most: usize) -> bool {
         let Some(endpoint) = self.endpoints.find(id) else { return false };
         endpoint.drop_unsent(most, |circuit| {

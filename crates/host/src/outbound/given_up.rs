@@ -1,5 +1,5 @@
-//! What waited for a channel whose circuit is no more: taken out of the channel's queue at once, and dropped in pieces, since a ring
-//! may be so long that all of it in one round would hold up others.
+//! What waited for a channel whose circuit is no more: taken out of the channel's queue at once, and dropped in pieces,
+//! since a ring may be so long that all of it in one round would hold up others.
 
 use super::{NONE, Outbound};
 use endpoint::layout::{Descriptor, Head};

@@ -1,5 +1,5 @@
-//! SDUs that have left in parcels ([`net::parcel`]): they are sent, but their slots and buffers stay the host's until somebody has
-//! read them.
+//! SDUs that have left in parcels ([`net::parcel`]): they are sent, but their slots and buffers stay the host's until
+//! somebody has read them.
 
 use super::Outbound;
 use crate::lent::Lent;
@@ -11,9 +11,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering, fence};
 
-/// Cells of a channel that are aboard at once, at most, unless one SDU has more. Receivers keep what their applications have no room
-/// for yet: at most three quarters of the window that each hop of a circuit with credits grants, so that no switch on the way has
-/// to cut a parcel for want of credit.
+/// Cells of a channel that are aboard at once, at most, unless one SDU has more. Receivers keep what their applications
+/// have no room for yet: at most three quarters of the window that each hop of a circuit with credits grants, so that
+/// no switch on the way has to cut a parcel for want of credit.
 pub(crate) const MOST_CELLS: usize = 1536;
 /// Handles of memory that are kept for later parcels, at most.
 const SPARE: usize = 64;
@@ -69,8 +69,8 @@ impl SduMemory for ParcelMemory {
 impl Drop for ParcelMemory {
     fn drop(&mut self) {
         let Some(segment) = self.segment.take() else { return };
-        // Where its endpoint has gone, a parcel may be the last that has the memory, and a shard's thread the last that has the
-        // parcel. An endpoint that is there has it more often: by the handles that it keeps.
+        // Where its endpoint has gone, a parcel may be the last that has the memory, and a shard's thread the last that
+        // has the parcel. An endpoint that is there has it more often: by the handles that it keeps.
         if Arc::strong_count(&segment) <= SPARE {
             crate::reaper::dispose(segment);
         }
@@ -133,7 +133,8 @@ impl Outbound {
         (before != Some(lane.last)).then(|| (at, &self.entries[at as usize].descriptor))
     }
 
-    /// A channel's oldest `pdus` descriptors, of so many cells and none of them begun, have left in a parcel of this memory.
+    /// A channel's oldest `pdus` descriptors, of so many cells and none of them begun, have left in a parcel of this
+    /// memory.
     pub(crate) fn load(&mut self, channel: u32, memory: Arc<ParcelMemory>, (pdus, cells): (u32, usize)) {
         let Some(lane) = self.lanes.get_mut(channel as usize) else { return };
         let first = lane.first;
@@ -146,8 +147,9 @@ impl Outbound {
         self.aboard.loads.push_back(Load { memory, channel, cells, first, pdus });
     }
 
-    /// Gives back slots and buffers of parcels that have been read, a piece at a time. Gives how many SDUs they had, and whether a
-    /// channel may send more: what a borrower reads has left the network. If there were any, there may be more of them.
+    /// Gives back slots and buffers of parcels that have been read, a piece at a time. Gives how many SDUs they had,
+    /// and whether a channel may send more: what a borrower reads has left the network. If there were any, there may be
+    /// more of them.
     pub(crate) fn land(&mut self, ring: &mut Consumer) -> (u32, bool) {
         let before = self.aboard.pdus;
         let lends = self.aboard.loads.front().is_some_and(|load| load.memory.lent.is_some());
@@ -171,8 +173,8 @@ impl Outbound {
         self.aboard.loads.len() < before
     }
 
-    /// Those of a lending endpoint: its one channel's SDUs leave the network in order, and a borrower is done with them in order.
-    /// So nothing behind the first that is out has to be looked at, however many are.
+    /// Those of a lending endpoint: its one channel's SDUs leave the network in order, and a borrower is done with them
+    /// in order. So nothing behind the first that is out has to be looked at, however many are.
     fn land_in_order(&mut self, ring: &mut Consumer) -> bool {
         let (before, pdus) = (self.aboard.left, self.aboard.pdus);
         while let Some(load) = self.aboard.loads.get(self.aboard.left).filter(|load| !is_in_network(&load.memory)) {

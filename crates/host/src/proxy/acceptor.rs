@@ -1,8 +1,8 @@
 //! The acceptor: a process that accepts connections for the service and gives each to its user's proxy.
 //!
-//! It never receives from a connection and closes one only after another process has it too, or when nothing waits in it
-//! that could hold it up. Connections with descriptors inside that no user proxy can have are closed by processes that do nothing
-//! else. A user proxy that takes no more connections is killed, and another one begins.
+//! It never receives from a connection and closes one only after another process has it too, or when nothing waits in
+//! it that could hold it up. Connections with descriptors inside that no user proxy can have are closed by processes
+//! that do nothing else. A user proxy that takes no more connections is killed, and another one begins.
 
 use super::bell_table::{BellTable, SLOTS};
 use super::stuck::Stuck;
@@ -27,7 +27,8 @@ const MAX_STUCK: usize = 4;
 const PAUSE: Duration = Duration::from_millis(50);
 /// Connections of a user that wait for a slot.
 const MAX_WAITING: usize = 128;
-/// A user proxy that has taken no connection for so long, while one waits that there is no room for on the way, is stuck.
+/// A user proxy that has taken no connection for so long, while one waits that there is no room for on the way, is
+/// stuck.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How often such a user proxy is looked at, and whether a process has closed what it was given.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
@@ -44,7 +45,8 @@ struct UserProxy {
     channel: OwnedFd,
     board: OwnedFd,
     free: Vec<u32>,
-    /// Connections that have no slot yet (those that say nothing give theirs back soon), or that the user proxy has no room for.
+    /// Connections that have no slot yet (those that say nothing give theirs back soon), or that the user proxy has no
+    /// room for.
     waiting: VecDeque<OwnedFd>,
     /// There is no room on the way to it: since when nothing has been taken there, and how much there was then.
     full: Option<(Instant, usize)>,
@@ -71,8 +73,8 @@ struct Standing {
     number: u64,
 }
 
-/// Which user's proxy ends for another user's: one that has nobody, else one of whose connections none has been admitted; the
-/// first of those. Who has many numbers (`/etc/subuid`) keeps nobody out so.
+/// Which user's proxy ends for another user's: one that has nobody, else one of whose connections none has been
+/// admitted; the first of those. Who has many numbers (`/etc/subuid`) keeps nobody out so.
 fn who_yields(user_proxies: impl Iterator<Item = Standing>) -> Option<usize> {
     let may = user_proxies.enumerate().filter(|(_, user_proxy)| user_proxy.is_idle || !user_proxy.admitted);
     may.min_by_key(|(_, user_proxy)| (!user_proxy.is_idle, user_proxy.number)).map(|(at, _)| at)

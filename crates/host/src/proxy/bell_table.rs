@@ -1,8 +1,9 @@
 //! Bells on request: the engine's thread asks, a user's proxy rings.
 //!
-//! A board is memory of the service's own that the engine's process and one user proxy have mapped. Each connection of the user
-//! has a slot with two counts: how often its bell is to be rung, and to be emptied. The engine counts, marks the slot, and wakes
-//! the user proxy's ringer as a futex; it never touches a descriptor. A ringer that is stuck loses its own user's bells only.
+//! A board is memory of the service's own that the engine's process and one user proxy have mapped. Each connection of
+//! the user has a slot with two counts: how often its bell is to be rung, and to be emptied. The engine counts, marks
+//! the slot, and wakes the user proxy's ringer as a futex; it never touches a descriptor. A ringer that is stuck loses
+//! its own user's bells only.
 
 use endpoint::control::BELL_OCTETS;
 use endpoint::shared::SharedMemory;
@@ -128,7 +129,8 @@ fn take_out(bell: &OwnedFd) {
     let mut octets = [0; 4096];
     // All of it, or a client that has begun to wait would not be woken; and bounded, if a client goes on writing.
     for _ in 0..64 {
-        // To take an octet with a descriptor would close that one here. The user proxy ends the connection of who sent it.
+        // To take an octet with a descriptor would close that one here. The user proxy ends the connection of who sent
+        // it.
         let looked = recvmsg(
             bell,
             &mut [IoSliceMut::new(&mut octets)],

@@ -60,8 +60,8 @@ fn carry_on(from: &OwnedFd, to: &OwnedFd) {
             return;
         }
         if client_talks && client.intersects(PollFlags::IN | PollFlags::HUP) {
-            // Whatever it says ends the capture; it goes on reading until the service has ended it. From here on nothing
-            // more can be put into its socket, where the client's other end might lie, and keep this one open.
+            // Whatever it says ends the capture; it goes on reading until the service has ended it. From here on
+            // nothing more can be put into its socket, where the client's other end might lie, and keep this one open.
             client_talks = false;
             let _ = rustix::net::shutdown(to, rustix::net::Shutdown::Read);
             if passed::lie_in(to) {

@@ -1,8 +1,8 @@
-//! Who ends what a client has passed to its user proxy: threads of the user proxy's own, so that the user's next connection does not wait
-//! for a descriptor that takes its time to close (`SO_LINGER`, FUSE).
+//! Who ends what a client has passed to its user proxy: threads of the user proxy's own, so that the user's next
+//! connection does not wait for a descriptor that takes its time to close (`SO_LINGER`, FUSE).
 //!
-//! What is not closed may hold connections open, and even what it waits for itself. So this has a limit, in number and time,
-//! after which the user proxy ends.
+//! What is not closed may hold connections open, and even what it waits for itself. So this has a limit, in number and
+//! time, after which the user proxy ends.
 
 use endpoint::passed;
 use rustix::fd::AsFd;

@@ -20,13 +20,15 @@ pub(super) const REFUSED_FD: u8 = 2;
 pub(super) const IS_WHOLE: u8 = 4;
 /// To the user proxy: the last descriptor is its, to be the bell.
 pub(crate) const KEEP_BELL: u8 = 1;
-/// To the user proxy: the first descriptor is memory, to be sealed once the client has mapped it: when it says the next thing.
+/// To the user proxy: the first descriptor is memory, to be sealed once the client has mapped it: when it says the next
+/// thing.
 pub(crate) const SEAL_MEMORY: u8 = 2;
 /// To the user proxy: the first descriptor is memory whose pages are all to be made then, before it is sealed.
 pub(crate) const MAKE_PAGES: u8 = 4;
 /// Most file descriptors of one packet that is passed on.
 pub(super) const MAX_FDS: usize = 4;
-/// Most that the system lets one packet bring. There is room for all: the system would close the others in the thread that receives.
+/// Most that the system lets one packet bring. There is room for all: the system would close the others in the thread
+/// that receives.
 const SCM_MAX_FD: usize = 253;
 
 /// One packet.
@@ -69,8 +71,8 @@ pub(super) fn send(to: impl AsFd, parts: &[&[u8]], fds: &[BorrowedFd<'_>]) -> Re
     }
 }
 
-/// Whether nothing was sent since the system had no memory, or too many descriptors of this user's were on their way. Nothing tells when
-/// it has room.
+/// Whether nothing was sent since the system had no memory, or too many descriptors of this user's were on their way.
+/// Nothing tells when it has room.
 pub(super) fn is_out_of_room(e: Errno) -> bool {
     matches!(e, Errno::TOOMANYREFS | Errno::NOBUFS | Errno::NOMEM)
 }
@@ -126,8 +128,8 @@ pub(super) mod tests {
     /// Those of all of a user's processes are counted together.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-    /// Runs a test in a process of its own in which so many descriptors are on their way that the system lets none be sent, until the
-    /// test makes room.
+    /// Runs a test in a process of its own in which so many descriptors are on their way that the system lets none be
+    /// sent, until the test makes room.
     pub(in crate::proxy) fn while_many_are_on_their_way(test: impl FnOnce(&dyn Fn())) {
         let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let (ours, theirs) = pair().unwrap();

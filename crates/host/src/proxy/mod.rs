@@ -3,15 +3,17 @@
 //! An application can pass any file descriptor along with a packet, and closing one can take as long as its maker likes
 //! (`SO_LINGER`, FUSE). So neither the engine's nor the service's thread ever holds, receives or closes one:
 //!
-//! - the **acceptor** ([`acceptor`]), one process, accepts connections, asks the kernel who it is, and hands each to its user's proxy;
-//! - a **user proxy** ([`user_proxy`]), a process for each user, has the connections. It passes packets on to the service over sockets
-//!   of the service's own, with memory files only; it rings the bells that clients have passed ([`board`]), and carries what a
-//!   capture writes. What holds it up holds up its user, and it can be killed at any time. It ends connections whose clients
-//!   leave descriptors where nobody takes them ([`watch`]);
-//! - the service ([`Connections`]) has one end of a socket pair for each connection, which nobody but a user proxy can reach.
+//! - the **acceptor** ([`acceptor`]), one process, accepts connections, asks the kernel who it is, and hands each to
+//!   its user's proxy;
+//! - a **user proxy** ([`user_proxy`]), a process for each user, has the connections. It passes packets on to the
+//!   service over sockets of the service's own, with memory files only; it rings the bells that clients have passed
+//!   ([`board`]), and carries what a capture writes. What holds it up holds up its user, and it can be killed at any
+//!   time. It ends connections whose clients leave descriptors where nobody takes them ([`watch`]);
+//! - the service ([`Connections`]) has one end of a socket pair for each connection, which nobody but a user proxy can
+//!   reach.
 //!
-//! All three are bounded: connections of a user by the board's slots, packets on their way by one a direction and connection,
-//! connections that have said nothing by number and time.
+//! All three are bounded: connections of a user by the board's slots, packets on their way by one a direction and
+//! connection, connections that have said nothing by number and time.
 
 mod acceptor;
 mod bell_table;
@@ -147,8 +149,8 @@ pub(crate) struct ProxiedConnection {
     is_withheld: bool,
 }
 
-/// A packet from a client: its text, the memory files that came along, whether another descriptor was refused, and whether the files
-/// are sealed with all their pages.
+/// A packet from a client: its text, the memory files that came along, whether another descriptor was refused, and
+/// whether the files are sealed with all their pages.
 #[derive(Default)]
 pub(crate) struct Packet {
     pub(crate) octets: Vec<u8>,
@@ -157,8 +159,8 @@ pub(crate) struct Packet {
     pub(crate) is_whole: bool,
 }
 
-/// Further descriptors of the memory files of a packet. Memory ends with its last descriptor, which takes as long as a client has
-/// filled it: that is left to the reaper.
+/// Further descriptors of the memory files of a packet. Memory ends with its last descriptor, which takes as long as a
+/// client has filled it: that is left to the reaper.
 #[derive(Debug)]
 pub(crate) struct Kept(Vec<OwnedFd>);
 
@@ -210,8 +212,8 @@ impl ProxiedConnection {
         (self.board.clone(), self.slot)
     }
 
-    /// Sends an answer, or keeps it until the user proxy takes it. `for_proxy`: what the user proxy is to do with the descriptors
-    /// ([`KEEP_BELL`], [`SEAL_MEMORY`], [`MAKE_PAGES`]).
+    /// Sends an answer, or keeps it until the user proxy takes it. `for_proxy`: what the user proxy is to do with the
+    /// descriptors ([`KEEP_BELL`], [`SEAL_MEMORY`], [`MAKE_PAGES`]).
     ///
     /// # Errors
     /// The client has gone.

@@ -11,7 +11,8 @@ const TOGETHER: usize = 256;
 /// The acceptor is asked again after this whether it has room.
 const LOOK_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// The way back. What the acceptor has no room for waits here: a place that is lost is the user's for as long as the user proxy lives.
+/// The way back. What the acceptor has no room for waits here: a place that is lost is the user's for as long as the
+/// user proxy lives.
 pub(super) struct Places {
     acceptor: Arc<OwnedFd>,
     late: Mutex<Vec<u32>>,
@@ -38,8 +39,8 @@ impl Places {
     }
 }
 
-/// A connection's place. It goes back to the acceptor once the connection and its captures have ended: a user proxy whose places are all
-/// back is ended.
+/// A connection's place. It goes back to the acceptor once the connection and its captures have ended: a user proxy
+/// whose places are all back is ended.
 pub(super) struct Slot {
     number: u32,
     places: Arc<Places>,

@@ -1,8 +1,9 @@
-//! What the acceptor could not end at once: user proxies that were killed, and connections with descriptors inside that no user proxy can have.
+//! What the acceptor could not end at once: user proxies that were killed, and connections with descriptors inside that
+//! no user proxy can have.
 //!
-//! To close such a connection may take as long as whoever made a descriptor inside likes, and a process that does nothing else closes
-//! it. There are few of these: one of a user, 16 in all, and two for all that is too much to be held here: one gathers it while the other
-//! closes what it has gathered before.
+//! To close such a connection may take as long as whoever made a descriptor inside likes, and a process that does
+//! nothing else closes it. There are few of these: one of a user, 16 in all, and two for all that is too much to be
+//! held here: one gathers it while the other closes what it has gathered before.
 
 use super::frame;
 use crate::sys::{self, Child};
@@ -105,7 +106,8 @@ impl Stuck {
         let meant = self.held.iter().filter(|(uid, _)| *uid == of).map(|(_, client)| client);
         let keep: Vec<RawFd> = meant.chain([&theirs]).map(AsRawFd::as_raw_fd).collect();
         let begun = sys::fork_child(c"cellway-proxy", &keep, || {
-            // Once the other end has gone, so have the acceptor's copies: the end of those that this process has may take time.
+            // Once the other end has gone, so have the acceptor's copies: the end of those that this process has may
+            // take time.
             while poll(&mut [PollFd::new(&theirs, PollFlags::IN)], None) == Err(Errno::INTR) {}
         });
         if let Ok(child) = begun {
@@ -160,8 +162,8 @@ mod tests {
     use rustix::event::Timespec;
     use std::time::{Duration, Instant};
 
-    /// In a process of its own: however much comes while what came before takes its time to close, it is in few processes, and is
-    /// closed in the end.
+    /// In a process of its own: however much comes while what came before takes its time to close, it is in few
+    /// processes, and is closed in the end.
     fn hold_while_others_close() {
         let closes_for_ever = || sys::fork_child(c"test", &[], || std::thread::sleep(Duration::from_secs(60))).unwrap();
         let disposers = vec![(Some(1), closes_for_ever()), (None, closes_for_ever())];

@@ -1,15 +1,15 @@
 //! A user proxy: the process that has one user's connections.
 //!
 //! It passes packets between each client and the service, unread but for their first word. Of the descriptors that come
-//! along it passes on memory files, keeps sockets as bells, carries octets for captures, and closes all others. It seals the
-//! memory that the service shares with a client once the client has mapped it, and sees for the service whether memory that a
-//! client shares has all its pages. Closing a descriptor may take as long as the client likes, and threads of the user proxy's do it
-//! ([`super::closer`]). Sealing memory that the client is busy with, and looking at it, may, too: then this user waits, and
-//! nobody else.
+//! along it passes on memory files, keeps sockets as bells, carries octets for captures, and closes all others. It
+//! seals the memory that the service shares with a client once the client has mapped it, and sees for the service
+//! whether memory that a client shares has all its pages. Closing a descriptor may take as long as the client likes,
+//! and threads of the user proxy's do it ([`super::closer`]). Sealing memory that the client is busy with, and looking
+//! at it, may, too: then this user waits, and nobody else.
 //!
-//! A connection ends when no process has its other end. So no descriptor of a client's stays unread in a socket that the
-//! user proxy has: it might be that end, or lead to it. Where one lies that is not received at once ([`super::watch`]), its
-//! connection ends.
+//! A connection ends when no process has its other end. So no descriptor of a client's stays unread in a socket that
+//! the user proxy has: it might be that end, or lead to it. Where one lies that is not received at once
+//! ([`super::watch`]), its connection ends.
 
 use super::bell_table::{BellTable, Bells, SLOTS, serve};
 use super::carrier::{self, Carriers};
@@ -39,7 +39,8 @@ const MAX_SILENT: usize = 32;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Packets of one connection in one turn.
 const TURN: usize = 16;
-/// Until the next look whether a client has taken its answers, or the system has room for a packet, of which nothing tells.
+/// Until the next look whether a client has taken its answers, or the system has room for a packet, of which nothing
+/// tells.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 /// While there are connections, circles of sockets in which their other ends may lie are collected this often.
 const COLLECT: Duration = Duration::from_secs(1);
@@ -53,8 +54,8 @@ struct Guest {
     line: OwnedFd,
     inward: Option<Frame>,
     outward: Option<Frame>,
-    /// `outward` waits for what nothing tells of: it holds memory, and the client has not taken all before it (one who takes nothing
-    /// holds little), or the system had no room for it.
+    /// `outward` waits for what nothing tells of: it holds memory, and the client has not taken all before it (one who
+    /// takes nothing holds little), or the system had no room for it.
     withheld: bool,
     /// `inward` waits for what nothing tells of: the system had no room for its descriptors.
     withheld_inward: bool,
@@ -197,8 +198,9 @@ fn dismiss_the_silent(guests: &mut [Guest], yard: &Yard) {
 }
 
 impl Guest {
-    /// What it waits for at the line and at the client. Where that is nothing, the descriptor is not watched: the end of the other
-    /// side, of which the system tells in any case, would keep this process awake until somebody takes what waits.
+    /// What it waits for at the line and at the client. Where that is nothing, the descriptor is not watched: the end
+    /// of the other side, of which the system tells in any case, would keep this process awake until somebody takes
+    /// what waits.
     fn wanted(&self) -> (PollFlags, PollFlags) {
         let flags = |reads: bool, writes: bool| {
             let mut flags = PollFlags::empty();
@@ -391,7 +393,8 @@ impl Guest {
         }
     }
 
-    /// The client has gone, or has to: the service hears of it, and the slot stays until it has forgotten the connection.
+    /// The client has gone, or has to: the service hears of it, and the slot stays until it has forgotten the
+    /// connection.
     fn leave(&mut self, yard: &Yard) {
         let _ = shutdown(&self.line, Shutdown::Write);
         self.silent_since = None;

@@ -1,5 +1,5 @@
-//! Sockets into which clients write, and that are not read at once: the user proxy hears when something comes, to see whether
-//! it is descriptors.
+//! Sockets into which clients write, and that are not read at once: the user proxy hears when something comes, to see
+//! whether it is descriptors.
 
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{PollFlags, Timespec};

@@ -199,8 +199,8 @@ impl Client {
         true
     }
 
-    /// Looks again at what it may do. A circuit that it may not have open any more is closed in a turn of its own; false if
-    /// the connection ends.
+    /// Looks again at what it may do. A circuit that it may not have open any more is closed in a turn of its own;
+    /// false if the connection ends.
     pub(super) fn review(&mut self, context: &mut ServiceContext<'_>) -> bool {
         if !self.greeted {
             return true;

@@ -53,8 +53,8 @@ pub trait Handler: Send + Sync {
         Takes::NoTime
     }
 
-    /// A management request that belongs to a session, which is a connection by its number, of a user who has so much. `None`: it
-    /// does not, and [`Handler::manage`] is asked.
+    /// A management request that belongs to a session, which is a connection by its number, of a user who has so much.
+    /// `None`: it does not, and [`Handler::manage`] is asked.
     fn converse(&self, _: Peer, _session: u64, _: &serde_json::Value, _has: &Amounts) -> Option<Result<Reply, String>> {
         None
     }
@@ -62,12 +62,12 @@ pub trait Handler: Send + Sync {
     /// What `peer` may do has changed: what a session has that it may not have any more ends.
     fn review_session(&self, _: Peer, _session: u64, _has: &Amounts) {}
 
-    /// What users may do has changed: what they have that goes on without their connections, and that they may not have any
-    /// more, ends.
+    /// What users may do has changed: what they have that goes on without their connections, and that they may not have
+    /// any more, ends.
     fn review(&self) {}
 
-    /// The answer to a session that was told [`Reply::Later`], if there is one now. `ends`: it must be given now, since the
-    /// session asks for something else. An error is why the request is refused.
+    /// The answer to a session that was told [`Reply::Later`], if there is one now. `ends`: it must be given now, since
+    /// the session asks for something else. An error is why the request is refused.
     fn poll_reply(&self, _session: u64, _ends: bool) -> Option<Result<String, String>> {
         None
     }
@@ -91,10 +91,11 @@ pub trait Handler: Send + Sync {
 pub enum Takes {
     /// Microseconds: the service's thread carries it out.
     NoTime,
-    /// As long as a look at all there is, or a change of it: threads of its user carry such requests out in the order in which they came.
+    /// As long as a look at all there is, or a change of it: threads of its user carry such requests out in the order
+    /// in which they came.
     Long,
-    /// As long as something outside this program likes, such as a file or the name of a host: it has a thread of its own, and is
-    /// refused where its user has many.
+    /// As long as something outside this program likes, such as a file or the name of a host: it has a thread of its
+    /// own, and is refused where its user has many.
     AsLongAsOthersLike,
 }
 

@@ -18,8 +18,9 @@ const PROXY_END: Duration = Duration::from_secs(1);
 
 /// A socket that listens, whose connections wait until somebody serves them ([`Opened::serve`]).
 ///
-/// These are processes that share this one's memory as it was: every page of it that is written to later is copied by whoever
-/// writes, in the engine's rounds too. So they are opened while there is little memory: before a network has circuits.
+/// These are processes that share this one's memory as it was: every page of it that is written to later is copied by
+/// whoever writes, in the engine's rounds too. So they are opened while there is little memory: before a network has
+/// circuits.
 #[derive(Debug)]
 pub struct Opened {
     /// A service that has begun removes its socket itself.
@@ -28,7 +29,8 @@ pub struct Opened {
 }
 
 impl Opened {
-    /// Listens at `path`, over a stale socket file of a service that died. One that still listens is given a second to end.
+    /// Listens at `path`, over a stale socket file of a service that died. One that still listens is given a second to
+    /// end.
     ///
     /// # Errors
     /// Another service is there, or the path cannot be made.

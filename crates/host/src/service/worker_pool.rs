@@ -1,6 +1,6 @@
-//! Requests that take time: those that look at all there is or change it, and those whose answer waits for what is outside this program
-//! (a file, the name of a host). Threads of their user carry them out, so that the service's thread waits for none of them. A
-//! connection is served nothing else meanwhile.
+//! Requests that take time: those that look at all there is or change it, and those whose answer waits for what is
+//! outside this program (a file, the name of a host). Threads of their user carry them out, so that the service's
+//! thread waits for none of them. A connection is served nothing else meanwhile.
 
 use super::handler::Handler;
 use crate::panics::caught;
@@ -13,8 +13,8 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Requests of one user at the same time that wait for what is outside: threads that nobody can end, if what they wait for does not
-/// come.
+/// Requests of one user at the same time that wait for what is outside: threads that nobody can end, if what they wait
+/// for does not come.
 const OUTSIDE_OF_A_USER: usize = 8;
 /// Threads of one user for requests that take long; further ones wait for these.
 const THREADS_OF_A_USER: usize = 2;
@@ -117,8 +117,8 @@ impl WorkerSlot {
         WorkerSlot { users: users.clone(), user, is_outside, is_held: true }
     }
 
-    /// The next request for a thread that has carried one out. Without one the place is given back in the same moment: whoever comes then
-    /// begins a thread, and does not wait for this one.
+    /// The next request for a thread that has carried one out. Without one the place is given back in the same moment:
+    /// whoever comes then begins a thread, and does not wait for this one.
     fn next(&mut self) -> Option<Job> {
         let is_outside = self.is_outside;
         self.users.with(self.user, |user| {

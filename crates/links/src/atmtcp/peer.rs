@@ -1,7 +1,8 @@
 //! The circuits that a link's peer has opened, and what of them has not been fetched.
 //!
-//! In: openings and closings, as the peer says them. Out: the same in their order, one of each kind for a circuit at most. A closing
-//! is never dropped: at most [`MAX_CIRCUITS`] circuits are open, at most as many are known as open to who fetches, and no other is kept.
+//! In: openings and closings, as the peer says them. Out: the same in their order, one of each kind for a circuit at
+//! most. A closing is never dropped: at most [`MAX_CIRCUITS`] circuits are open, at most as many are known as open to
+//! who fetches, and no other is kept.
 
 use net::external::PeerCircuit;
 use std::collections::BTreeMap;

@@ -1,7 +1,8 @@
 //! The circuits that are open here, and which of them the peer is to be told next.
 //!
-//! A new connection is told all of them, in the order of their labels, and a change to those that it has been told. It costs the same to
-//! begin anew with one circuit as with all that a label can name: only the place in the order is kept.
+//! A new connection is told all of them, in the order of their labels, and a change to those that it has been told. It
+//! costs the same to begin anew with one circuit as with all that a label can name: only the place in the order is
+//! kept.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;

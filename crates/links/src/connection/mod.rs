@@ -1,5 +1,6 @@
-//! One TCP connection, and what all protocols on it have in common: octets by TCP alone or by TLS ([`Stream`], [`Tls`]), what waits to be
-//! sent ([`Out`]), how a stranger's first octets are judged ([`Judgement`]), and why a connection is given up ([`LinkError`]).
+//! One TCP connection, and what all protocols on it have in common: octets by TCP alone or by TLS ([`Stream`],
+//! [`Tls`]), what waits to be sent ([`Out`]), how a stranger's first octets are judged ([`Judgement`]), and why a
+//! connection is given up ([`LinkError`]).
 
 mod out;
 mod stream;
@@ -55,8 +56,8 @@ pub(crate) fn begins_tls(octets: &[u8]) -> bool {
     octets.starts_with(&[0x16, 3])
 }
 
-/// Makes a connection one that does not block and does not wait for more to send, and has the system notice a peer that is gone without
-/// a word.
+/// Makes a connection one that does not block and does not wait for more to send, and has the system notice a peer that
+/// is gone without a word.
 pub(crate) fn prepare(socket: &TcpStream) -> io::Result<()> {
     let (idle, interval, count) = KEEP_ALIVE;
     socket.set_nonblocking(true)?;

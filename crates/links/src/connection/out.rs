@@ -1,7 +1,8 @@
 //! What waits for a connection, and what the connection has taken and the peer's system has not acknowledged yet.
 //!
-//! In: messages, each with the PDUs (or cells) that it carries. Out: octets. When the connection ends, all messages whose last octet
-//! was not acknowledged are lost: those that wait here, those that TLS keeps and those that the system keeps.
+//! In: messages, each with the PDUs (or cells) that it carries. Out: octets. When the connection ends, all messages
+//! whose last octet was not acknowledged are lost: those that wait here, those that TLS keeps and those that the system
+//! keeps.
 
 use std::collections::VecDeque;
 

@@ -58,7 +58,8 @@ impl Stream {
         self.session.as_ref().is_some_and(Session::wants_write)
     }
 
-    /// Of `taken` octets that were written, those that the peer's system has acknowledged, as far as can be told: never more.
+    /// Of `taken` octets that were written, those that the peer's system has acknowledged, as far as can be told: never
+    /// more.
     pub(crate) fn acknowledged(&mut self, taken: u64) -> u64 {
         let Ok(waiting) = sys::unacknowledged(self.socket.as_fd()) else { return 0 };
         match &mut self.session {

@@ -1,5 +1,5 @@
-//! TLS for links that leave the machine (RFC 8446, by `rustls`): both ends show a certificate, and each takes only a peer
-//! whose certificate is of one of its trust anchors.
+//! TLS for links that leave the machine (RFC 8446, by `rustls`): both ends show a certificate, and each takes only a
+//! peer whose certificate is of one of its trust anchors.
 //!
 //! [`Tls`] is made of PEM texts once; a [`Session`] is one connection's: octets of the socket on one side, those of
 //! ATM over TCP on the other. Nothing here waits.
@@ -39,8 +39,8 @@ pub struct TlsTexts {
     pub key: Vec<u8>,
     /// PEM: the certificates of the authorities whose certificates a peer may show.
     pub trust: Vec<u8>,
-    /// A name of the peer's, DNS or address, for which its certificate must be. Without one who connects wants the address
-    /// that it connects to, and who listens takes any certificate of the trust anchors.
+    /// A name of the peer's, DNS or address, for which its certificate must be. Without one who connects wants the
+    /// address that it connects to, and who listens takes any certificate of the trust anchors.
     pub name: Option<String>,
 }
 
@@ -148,8 +148,8 @@ pub(crate) struct Session {
     ends: VecDeque<Position>,
     /// Octets of data that have been acknowledged.
     acknowledged: u64,
-    /// Octets read from the socket that have not become data since [`Session::read`] last had none: key updates and tickets cost
-    /// processor time, and a peer may send them without end.
+    /// Octets read from the socket that have not become data since [`Session::read`] last had none: key updates and
+    /// tickets cost processor time, and a peer may send them without end.
     without_data: usize,
 }
 
@@ -222,8 +222,8 @@ impl Session {
         }
     }
 
-    /// As [`Read::read`] on a socket that does not block; 0 is the connection's end. After as many octets without data as
-    /// the longest record has, [`ErrorKind::WouldBlock`] although the socket may have more.
+    /// As [`Read::read`] on a socket that does not block; 0 is the connection's end. After as many octets without data
+    /// as the longest record has, [`ErrorKind::WouldBlock`] although the socket may have more.
     pub(crate) fn read(&mut self, socket: &mut (impl Read + Write), into: &mut [u8]) -> io::Result<usize> {
         loop {
             match self.session.reader().read(into) {

@@ -1,13 +1,14 @@
 //! Where connections wait until it is clear whose they are.
 //!
-//! One thread of the process accepts the connections of all listening links, and does the TLS handshakes of both roles: nothing that
-//! somebody unknown sends, or does not send, takes time of the thread that runs the network. In: listening sockets, and
-//! connections that this side has made ([`Seat`]). Out: an [`Arrival`] through the link's seat, one at a time.
+//! One thread of the process accepts the connections of all listening links, and does the TLS handshakes of both roles:
+//! nothing that somebody unknown sends, or does not send, takes time of the thread that runs the network. In: listening
+//! sockets, and connections that this side has made ([`Seat`]). Out: an [`Arrival`] through the link's seat, one at a
+//! time.
 //!
-//! Whoever connects is a *candidate*. A candidate of a link with TLS is *ready* when its handshake has ended, another when it has
-//! said something that the link's protocol has. A free seat is given to the oldest candidate that is ready; without TLS, to
-//! any. A ready candidate also takes the seat of a connection that has proven nothing, and of one from its own address that has
-//! been silent for long: so connections that say nothing keep nobody out ([`table`]).
+//! Whoever connects is a *candidate*. A candidate of a link with TLS is *ready* when its handshake has ended, another
+//! when it has said something that the link's protocol has. A free seat is given to the oldest candidate that is ready;
+//! without TLS, to any. A ready candidate also takes the seat of a connection that has proven nothing, and of one from
+//! its own address that has been silent for long: so connections that say nothing keep nobody out ([`table`]).
 
 mod table;
 mod thread;
@@ -124,7 +125,8 @@ impl Seat {
         Seat::new()
     }
 
-    /// Lets the connection acceptor do the handshake of a connection that this side has made; the answer has the attempt's number.
+    /// Lets the connection acceptor do the handshake of a connection that this side has made; the answer has the
+    /// attempt's number.
     ///
     /// # Errors
     /// The system has no room for the connection acceptor's thread.

@@ -1,8 +1,8 @@
 //! Who waits, who is let in, and who must go where too many wait: decisions without a socket.
 //!
-//! Bounds: [`CANDIDATES`] for each listening link, [`ALL`] in all. Where one more comes, somebody must go: of the address that has the most
-//! there, of those that have got least far ([`Rank`]), the oldest. So connections from one address push out each
-//! other, and never the only one from another address.
+//! Bounds: [`CANDIDATES`] for each listening link, [`ALL`] in all. Where one more comes, somebody must go: of the
+//! address that has the most there, of those that have got least far ([`Rank`]), the oldest. So connections from one
+//! address push out each other, and never the only one from another address.
 
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
@@ -13,7 +13,8 @@ pub(super) const CANDIDATES: usize = 32;
 pub(super) const ALL: usize = 256;
 /// A candidate that says nothing is let go after this time.
 const SILENCE: Duration = Duration::from_secs(5);
-/// A free seat goes to a candidate that has been silent for so long: one that comes and goes at once costs its link nothing.
+/// A free seat goes to a candidate that has been silent for so long: one that comes and goes at once costs its link
+/// nothing.
 const QUIET: Duration = Duration::from_millis(100);
 /// A TLS handshake takes this long at most.
 pub(super) const HANDSHAKE: Duration = Duration::from_secs(10);

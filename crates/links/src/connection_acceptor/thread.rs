@@ -345,7 +345,8 @@ impl ConnectionAcceptor {
     }
 }
 
-/// What a connection without TLS has said so far; the octets stay for whom it is for. An error without words: it has ended.
+/// What a connection without TLS has said so far; the octets stay for whom it is for. An error without words: it has
+/// ended.
 fn listen_to(stream: &Stream, judge: Judge) -> Result<Rank, String> {
     let mut octets = [0; JUDGED_OCTETS];
     match recv(stream.as_fd(), &mut octets, RecvFlags::PEEK | RecvFlags::DONTWAIT) {

@@ -1,5 +1,5 @@
-//! Many datagrams by one system call: `recvmmsg`, `sendmmsg`, and segments that the system puts together and takes apart
-//! (`UDP_GRO`, `UDP_SEGMENT`, udp(7)).
+//! Many datagrams by one system call: `recvmmsg`, `sendmmsg`, and segments that the system puts together and takes
+//! apart (`UDP_GRO`, `UDP_SEGMENT`, udp(7)).
 
 use std::io;
 use std::mem::{size_of, zeroed};
@@ -77,8 +77,9 @@ impl Inbox {
             header.msg_hdr.msg_controllen = size_of::<Control>();
         }
         let (fd, n, flags) = (socket.as_raw_fd(), MESSAGES as u32, libc::MSG_DONTWAIT as _);
-        // SAFETY: the descriptor is open while it is borrowed; each header points to one part and one control buffer of the
-        // lengths that it says, which live in this function's frame and in `self`, and nothing else uses them meanwhile.
+        // SAFETY: the descriptor is open while it is borrowed; each header points to one part and one control buffer of
+        // the lengths that it says, which live in this function's frame and in `self`, and nothing else uses them
+        // meanwhile.
         let got = unsafe { libc::recvmmsg(fd, headers.as_mut_ptr(), n, flags, std::ptr::null_mut()) };
         // Nothing there, or the peer's port was closed when we sent: both pass.
         let Ok(got @ 1..) = usize::try_from(got) else { return false };
@@ -93,8 +94,8 @@ impl Inbox {
 
 /// Of what size the datagrams are that a message was put together from, if it was.
 fn segment(header: &libc::msghdr) -> Option<usize> {
-    // SAFETY: the header is one that the system has filled, and its control buffer is alive: the first control message lies
-    // within the length that the system has set, or there is none.
+    // SAFETY: the header is one that the system has filled, and its control buffer is alive: the first control message
+    // lies within the length that the system has set, or there is none.
     let first = unsafe { libc::CMSG_FIRSTHDR(header).as_ref() }?;
     if (first.cmsg_level, first.cmsg_type) != (libc::SOL_UDP, libc::UDP_GRO) {
         return None;
@@ -136,13 +137,14 @@ pub(crate) fn send_together(socket: BorrowedFd<'_>, octets: &[u8], segment: usiz
             libc::CMSG_DATA(message).cast::<u16>().write_unaligned(segment as u16);
         }
     }
-    // SAFETY: the descriptor is open while it is borrowed; the header points to `octets`, which the system only reads, and to
-    // the control message above.
+    // SAFETY: the descriptor is open while it is borrowed; the header points to `octets`, which the system only reads,
+    // and to the control message above.
     let sent = unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const header, libc::MSG_DONTWAIT) };
     if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Sends datagrams of `segment` octets each, but the last, one by one; gives how many were sent. An error concerns the first.
+/// Sends datagrams of `segment` octets each, but the last, one by one; gives how many were sent. An error concerns the
+/// first.
 pub(crate) fn send_each(socket: BorrowedFd<'_>, octets: &[u8], segment: usize) -> io::Result<usize> {
     // SAFETY: all-zero is a value of these plain structures: null pointers and lengths of zero.
     let (mut parts, mut headers): ([libc::iovec; MAX_SENT], [libc::mmsghdr; MAX_SENT]) = unsafe { zeroed() };
@@ -154,8 +156,8 @@ pub(crate) fn send_each(socket: BorrowedFd<'_>, octets: &[u8], segment: usize) -
         header.msg_hdr.msg_iovlen = 1;
         n += 1;
     }
-    // SAFETY: the descriptor is open while it is borrowed; the first `n` headers each point to one part, which points to octets
-    // that the system only reads.
+    // SAFETY: the descriptor is open while it is borrowed; the first `n` headers each point to one part, which points
+    // to octets that the system only reads.
     let sent = unsafe { libc::sendmmsg(socket.as_raw_fd(), headers.as_mut_ptr(), n, libc::MSG_DONTWAIT as _) };
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
 }
@@ -167,7 +169,8 @@ pub(crate) fn dropped(socket: BorrowedFd<'_>) -> Option<u32> {
     let mut info = [0u32; DROPS + 1];
     let mut length = size_of::<[u32; DROPS + 1]>() as libc::socklen_t;
     let (fd, value) = (socket.as_raw_fd(), info.as_mut_ptr().cast());
-    // SAFETY: the descriptor is open while it is borrowed; the system writes at most `length` octets, for which there is room.
+    // SAFETY: the descriptor is open while it is borrowed; the system writes at most `length` octets, for which there
+    // is room.
     let done = unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_MEMINFO, value, &raw mut length) };
     (done == 0 && length as usize >= size_of_val(&info)).then(|| info[DROPS])
 }

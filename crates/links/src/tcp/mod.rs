@@ -1,7 +1,7 @@
 //! Links on TCP: one connection at a time, made or awaited, made again when it ends; by TLS where it is to be.
 //!
-//! [`Shell`] is a link's end. What its octets are, its protocol says: frames of ATM over TCP ([`crate::atmtcp`]) or cells
-//! ([`crate::cells`]). Connections come from the connection acceptor (`connection_acceptor`).
+//! [`Shell`] is a link's end. What its octets are, its protocol says: frames of ATM over TCP ([`crate::atmtcp`]) or
+//! cells ([`crate::cells`]). Connections come from the connection acceptor (`connection_acceptor`).
 
 mod shell;
 mod speech;

@@ -1,7 +1,9 @@
-//! Cells over UDP: a cell link whose far end is a socket address. One 53-octet cell with HEC per datagram, as cell-switch
-//! emulators speak, or Cellway's own batches ([`wire::udp`]), whose cells leave in the order in which they were sent.
+//! Cells over UDP: a cell link whose far end is a socket address. One 53-octet cell with HEC per datagram, as
+//! cell-switch emulators speak, or Cellway's own batches ([`wire::udp`]), whose cells leave in the order in which they
+//! were sent.
 //!
-//! [`Codec`] is the part without a socket, [`Shell`] the socket, which sends and receives many datagrams by one system call.
+//! [`Codec`] is the part without a socket, [`Shell`] the socket, which sends and receives many datagrams by one system
+//! call.
 
 mod order;
 mod shell;
@@ -51,7 +53,8 @@ impl Codec {
         Codec::starting_at(form, 0)
     }
 
-    /// The same; the first batch that it writes has this number. One that nobody can foretell shows the peer that its own peer has begun anew.
+    /// The same; the first batch that it writes has this number. One that nobody can foretell shows the peer that its
+    /// own peer has begun anew.
     pub fn starting_at(form: Form, first: u32) -> Self {
         let receiver = hec::Receiver::default();
         Codec { form, receiver, next_out: first, order: Order::default(), corrected_headers: 0 }
@@ -85,8 +88,9 @@ impl Codec {
         }
     }
 
-    /// Cells of one datagram go to port 0 of `io`, whose room one asks for before ([`Codec::has_room`]); what is none, or has no room, is
-    /// counted there. A batch that is ahead of a missing one waits, until [`Codec::handle_timeout`] at most.
+    /// Cells of one datagram go to port 0 of `io`, whose room one asks for before ([`Codec::has_room`]); what is none,
+    /// or has no room, is counted there. A batch that is ahead of a missing one waits, until [`Codec::handle_timeout`]
+    /// at most.
     pub fn receive(&mut self, datagram: &[u8], io: &mut NodeIo<'_>) {
         match self.form {
             Form::Cell(format) => self.receive_cell(datagram, format, io),
@@ -143,15 +147,16 @@ impl Codec {
         false
     }
 
-    /// Gives up what is missing before batches that have waited for it for long enough, and releases them. For who has received all
-    /// that is there: what seems to be missing may be among it.
+    /// Gives up what is missing before batches that have waited for it for long enough, and releases them. For who has
+    /// received all that is there: what seems to be missing may be among it.
     pub fn handle_timeout(&mut self, io: &mut NodeIo<'_>) {
         while self.release(io) && self.poll_timeout().is_some_and(|until| until <= io.now()) {
             self.order.give_up();
         }
     }
 
-    /// Whether port 0 of `io` has room for the next datagram. A link that has not even room for one when it is empty drops some of it.
+    /// Whether port 0 of `io` has room for the next datagram. A link that has not even room for one when it is empty
+    /// drops some of it.
     pub fn has_room(&self, io: &NodeIo<'_>) -> bool {
         io.room(0) >= self.max_cells() || io.is_drained(0)
     }
@@ -174,14 +179,15 @@ impl Codec {
         self.form != Form::Cell(Format::Uni) || cell.circuit().vpi <= Vpi::MAX_UNI
     }
 
-    /// Writes the next datagram of the cells at port 0 of `io`; gives octets of it and cells in it. The cells stay until
-    /// they are consumed.
+    /// Writes the next datagram of the cells at port 0 of `io`; gives octets of it and cells in it. The cells stay
+    /// until they are consumed.
     pub fn transmit(&self, io: &NodeIo<'_>, datagram: &mut [u8; MAX_OCTETS]) -> Option<(usize, usize)> {
         let written = self.fill(io, 1, datagram)?;
         Some((written.octets, written.cells))
     }
 
-    /// Writes the next datagrams, as many as fit `octets`, and no more than `most`. The cells stay until they are consumed.
+    /// Writes the next datagrams, as many as fit `octets`, and no more than `most`. The cells stay until they are
+    /// consumed.
     pub fn fill(&self, io: &NodeIo<'_>, most: usize, octets: &mut [u8]) -> Option<Written> {
         let cells = io.cells_in(0);
         let fit = cells.iter().take_while(|cell| self.fits(cell)).count();

@@ -1,5 +1,6 @@
-//! The order of datagrams by their sequence numbers: what comes in order passes, what comes early waits a little for what is missing,
-//! and what comes twice or too late is dropped. So cells leave in the order in which they were sent, each once.
+//! The order of datagrams by their sequence numbers: what comes in order passes, what comes early waits a little for
+//! what is missing, and what comes twice or too late is dropped. So cells leave in the order in which they were sent,
+//! each once.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -79,7 +80,8 @@ impl Order {
         self.next.is_some_and(|next| self.held.contains_key(&self.key(next)))
     }
 
-    /// Where a datagram belongs. After [`DatagramFate::Next`], take what [`Order::pop`] gives; early ones are kept here.
+    /// Where a datagram belongs. After [`DatagramFate::Next`], take what [`Order::pop`] gives; early ones are kept
+    /// here.
     pub(super) fn note(&mut self, sequence: u32, datagram: &[u8], now: Time) -> DatagramFate {
         let Some(next) = self.next else {
             self.begin(sequence);

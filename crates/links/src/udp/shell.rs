@@ -64,7 +64,8 @@ impl Shell {
         })
     }
 
-    /// Datagrams that the system dropped at this socket: nobody had read those before them, or their checksum was wrong.
+    /// Datagrams that the system dropped at this socket: nobody had read those before them, or their checksum was
+    /// wrong.
     pub fn overflowed_datagrams(&self) -> u32 {
         datagrams::dropped(self.socket.as_fd()).unwrap_or(0)
     }
@@ -104,7 +105,8 @@ impl Shell {
     fn send(&mut self, written: &Written, io: &mut NodeIo<'_>) -> Option<(usize, usize)> {
         let octets = &self.outbox[..written.octets];
         let datagrams = octets.len().div_ceil(written.segment);
-        // An error may be the answer to an earlier datagram, such as that nobody listened there: the next attempt is this one's own.
+        // An error may be the answer to an earlier datagram, such as that nobody listened there: the next attempt is
+        // this one's own.
         for last in [false, true] {
             let sent = if self.together {
                 datagrams::send_together(self.socket.as_fd(), octets, written.segment).map(|()| datagrams)

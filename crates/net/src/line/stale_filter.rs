@@ -1,8 +1,9 @@
 //! What is on a line of circuits that have gone, where other circuits have their labels by now.
 //!
-//! A label that is set up at the end of a line holds for what is given to the line after that: what is on it already was sent on another
-//! circuit, and may be another user's. The filter knows which units of which label these are, by their places on the line, and drops
-//! them when they are the oldest. A line has one only from such a set-up until all that was on it then has been read.
+//! A label that is set up at the end of a line holds for what is given to the line after that: what is on it already
+//! was sent on another circuit, and may be another user's. The filter knows which units of which label these are, by
+//! their places on the line, and drops them when they are the oldest. A line has one only from such a set-up until all
+//! that was on it then has been read.
 
 use super::{Lane, Unit};
 use crate::frame::FramePool;
@@ -24,7 +25,8 @@ fn key(label: Label) -> u32 {
 /// See the module's head. A unit is a cell, a frame, or a parcel.
 #[derive(Debug, Default)]
 pub(super) struct StaleFilter {
-    /// By label: units of it before this one are of a circuit that has gone. Units are counted from the filter's beginning.
+    /// By label: units of it before this one are of a circuit that has gone. Units are counted from the filter's
+    /// beginning.
     until: HashMap<u32, u64>,
     /// Units that have been taken off the line or dropped.
     passed: u64,
@@ -37,7 +39,8 @@ impl StaleFilter {
     /// The `ahead` units that are on the line are of no circuit of this label.
     fn mark(&mut self, label: Label, ahead: u64) {
         if self.until.len() == self.until.capacity() {
-            // Labels whose units have passed make room: there are no more than labels were set up while one unit was on the line.
+            // Labels whose units have passed make room: there are no more than labels were set up while one unit was on
+            // the line.
             let passed = self.passed;
             self.until.retain(|_, until| *until > passed);
         }
@@ -76,8 +79,8 @@ pub(crate) enum Purged {
 }
 
 impl<T: Unit> Lane<T> {
-    /// How much of what is on the line has to pass a filter if these labels are set up at its end. On a line with faults, where order and
-    /// number change, units of theirs that have not arrived are dropped at once.
+    /// How much of what is on the line has to pass a filter if these labels are set up at its end. On a line with
+    /// faults, where order and number change, units of theirs that have not arrived are dropped at once.
     pub(crate) fn under_way(&mut self, labels: &[Label], pool: &mut FramePool) -> u64 {
         let arrived = self.arrived.len() + self.parcels.len();
         let Some(timed) = &mut self.timed else { return arrived as u64 };
@@ -117,7 +120,8 @@ impl<T: Unit> Lane<T> {
         }
     }
 
-    /// Drops what the filter holds back of the oldest units, `most` at most, and finds out how many after these may be read.
+    /// Drops what the filter holds back of the oldest units, `most` at most, and finds out how many after these may be
+    /// read.
     pub(crate) fn purge_stale(&mut self, most: usize, pool: &mut FramePool) -> Purged {
         let mut left = most;
         while self.clean == 0

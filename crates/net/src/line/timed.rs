@@ -28,8 +28,8 @@ pub(super) struct Timed<T> {
 /// Units that get their moments of another rate at once.
 const RETIMED: usize = 64;
 
-/// What waited when the rate changed: the oldest have their moments by the new rate, at least one of them; those behind get them as
-/// they come forward.
+/// What waited when the rate changed: the oldest have their moments by the new rate, at least one of them; those behind
+/// get them as they come forward.
 #[derive(Debug)]
 struct Stale {
     retimed: usize,
@@ -143,8 +143,8 @@ impl<T: Unit> Timed<T> {
         self.queue.front().map_or(0, |leaving| self.queued_cells - leaving.cell_times() + 1)
     }
 
-    /// A unit that has left the sender, with its moment of arrival, if nothing is on the line, nothing can befall it there
-    /// and it has arrived by now; else as it was.
+    /// A unit that has left the sender, with its moment of arrival, if nothing is on the line, nothing can befall it
+    /// there and it has arrived by now; else as it was.
     pub(super) fn pass(&self, mut unit: T, now: Time) -> Result<T, T> {
         let arrives = unit.at() + self.delay;
         if self.faults.is_some() || !self.flight.is_empty() || arrives > now {

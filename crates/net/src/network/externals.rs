@@ -12,8 +12,8 @@ impl Network {
         self.of_link_mut(id, Side::A).is_some_and(|shard| shard.attach(id, external))
     }
 
-    /// Keeps a link down until a shell is attached to its external end: nobody is there yet, and whatever passed on it before
-    /// would be lost. Nothing happens at a link without such an end.
+    /// Keeps a link down until a shell is attached to its external end: nobody is there yet, and whatever passed on it
+    /// before would be lost. Nothing happens at a link without such an end.
     pub fn await_shell(&mut self, id: LinkId) {
         if let Some(shard) = self.of_link_mut(id, Side::A) {
             shard.await_shell(id);
@@ -25,8 +25,8 @@ impl Network {
         self.of_link_mut(id, Side::A)?.detach(id)
     }
 
-    /// Lets a shell live on without a link to anywhere: on a link of its own whose far end is loose, and which brings no
-    /// signal. [`Network::detach`] and [`Network::remove_link`] end that. It is in this shard.
+    /// Lets a shell live on without a link to anywhere: on a link of its own whose far end is loose, and which brings
+    /// no signal. [`Network::detach`] and [`Network::remove_link`] end that. It is in this shard.
     pub fn hang(&mut self, external: Box<dyn External>, shard: usize) -> LinkId {
         let config = LinkConfig { queue_cells: 16, ..LinkConfig::default() };
         let id = self.join(End::External, End::Nowhere, config, shard);

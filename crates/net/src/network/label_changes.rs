@@ -1,4 +1,5 @@
-//! Labels that elements have set up between two rounds: what is on the lines to them by then was sent on other circuits.
+//! Labels that elements have set up between two rounds: what is on the lines to them by then was sent on other
+//! circuits.
 
 use super::{End, LinkId, Network, NodePlace};
 use crate::line::Side;
@@ -6,8 +7,8 @@ use std::collections::BTreeMap;
 use wire::Label;
 
 impl Network {
-    /// Asks the elements that somebody has called which labels they have set up. Comes before anything can be put on a line or taken
-    /// off, so that what is sent on the new circuits is told from what was sent before.
+    /// Asks the elements that somebody has called which labels they have set up. Comes before anything can be put on a
+    /// line or taken off, so that what is sent on the new circuits is told from what was sent before.
     #[inline]
     pub(super) fn note_label_changes(&mut self) {
         if !self.called.is_empty() {

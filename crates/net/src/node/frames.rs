@@ -35,8 +35,8 @@ fn add(sums: &mut [u64; 3], of_frame: [u64; 3]) {
     sums.iter_mut().zip(of_frame).for_each(|(sum, n)| *sum += n);
 }
 
-/// Frames on a line at which it takes no more: each has as many free ones beside it at least, so that lines that nobody reads, or
-/// slow ones, leave frames for the others.
+/// Frames on a line at which it takes no more: each has as many free ones beside it at least, so that lines that nobody
+/// reads, or slow ones, leave frames for the others.
 fn most(free: usize) -> usize {
     (free / 2).max(1)
 }
@@ -72,8 +72,9 @@ impl Lines {
         Ok(())
     }
 
-    /// Moves the oldest `n` frames of a line, which are of one layer, to another on which they arrive at once, under another label.
-    /// What finds no room there is dropped. `None`, and nothing has moved, if it is not such a line, or somebody looks at it.
+    /// Moves the oldest `n` frames of a line, which are of one layer, to another on which they arrive at once, under
+    /// another label. What finds no room there is dropped. `None`, and nothing has moved, if it is not such a line, or
+    /// somebody looks at it.
     fn pass_frames(&mut self, from: u32, to: u32, n: usize, label: Label, now: Time) -> Option<Passed> {
         if self.taps.get(to as usize / 2).is_some_and(Option::is_some) {
             return None;
@@ -116,8 +117,8 @@ impl NodeIo<'_> {
         }
     }
 
-    /// The oldest frames at `port` that are of one circuit and one layer: one, or as many as are `most_cells` together, `most` at
-    /// most.
+    /// The oldest frames at `port` that are of one circuit and one layer: one, or as many as are `most_cells` together,
+    /// `most` at most.
     pub(crate) fn frame_run(&self, port: usize, most: usize, most_cells: usize) -> Option<FrameRun> {
         let Some(Line::Frames(lane)) = self.lines.get(self.port(port).input) else { return None };
         let frames = lane.readable();
@@ -134,9 +135,9 @@ impl NodeIo<'_> {
         Some(run)
     }
 
-    /// Passes the oldest `n` frames at `from`, a [`FrameRun`] or less of it, on at `to` under another label. What finds no room is
-    /// dropped, counted at the link. `None`, and nothing has moved, if they have to pass one by one: where they do not arrive at once,
-    /// or somebody looks at each.
+    /// Passes the oldest `n` frames at `from`, a [`FrameRun`] or less of it, on at `to` under another label. What finds
+    /// no room is dropped, counted at the link. `None`, and nothing has moved, if they have to pass one by one: where
+    /// they do not arrive at once, or somebody looks at each.
     pub(crate) fn pass_frames(&mut self, from: usize, to: usize, n: usize, label: Label) -> Option<Passed> {
         let (input, output) = (self.port(from).input, self.port(to).output);
         let passed = self.lines.pass_frames(input, output, n, label, self.now)?;

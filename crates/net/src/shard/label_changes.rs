@@ -43,7 +43,8 @@ impl Shard {
         there.under_way(labels, &mut lines.pool)
     }
 
-    /// Labels are set up at the end of a line: what is on it, and the `beyond` units that are before it in another shard, are not theirs.
+    /// Labels are set up at the end of a line: what is on it, and the `beyond` units that are before it in another
+    /// shard, are not theirs.
     pub(crate) fn outdate(&mut self, line: u32, labels: &[Label], beyond: u64) {
         let ahead = self.under_way(line, labels) + beyond;
         let Some(Some(there)) = self.lines.lines.get_mut(line as usize).filter(|_| ahead > 0) else { return };
@@ -52,7 +53,8 @@ impl Shard {
         self.lines.note_arrived(line);
     }
 
-    /// A line from another shard was emptied there, as a link is that goes down: of what was on it, so much can come yet at most.
+    /// A line from another shard was emptied there, as a link is that goes down: of what was on it, so much can come
+    /// yet at most.
     pub(crate) fn shorten_sieve(&mut self, line: u32, beyond: u64) {
         if let Some(Some(there)) = self.lines.lines.get_mut(line as usize) {
             there.shorten_sieve(beyond);

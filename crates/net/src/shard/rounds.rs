@@ -8,10 +8,11 @@ use wire::Time;
 const PURGED_UNITS: usize = 4096;
 
 impl Shard {
-    /// One round over the links and nodes that have something to do. True if anything happened: run again before sleeping.
+    /// One round over the links and nodes that have something to do. True if anything happened: run again before
+    /// sleeping.
     ///
-    /// What other shards have handed over comes first, then links, then nodes in the order in which they were added, then shells.
-    /// A round that has had enough work ends early, and the next one goes on behind it.
+    /// What other shards have handed over comes first, then links, then nodes in the order in which they were added,
+    /// then shells. A round that has had enough work ends early, and the next one goes on behind it.
     pub fn run(&mut self, now: Time) -> bool {
         let mut busy = self.run_calls(now);
         busy |= self.run_lines(now);

@@ -38,8 +38,8 @@ impl SwitchElement {
         Ok(())
     }
 
-    /// Begins to give it other bounds: [`SwitchElement::settle`] goes on. `room` is what its tables grow by. What waits and what was counted
-    /// stays.
+    /// Begins to give it other bounds: [`SwitchElement::settle`] goes on. `room` is what its tables grow by. What waits
+    /// and what was counted stays.
     ///
     /// # Errors
     /// A port or a route beyond them is in use; nothing has changed.

@@ -12,8 +12,8 @@ use wire::{Cell, Counters, DropReason, Time};
 /// Cells that a gateway takes from the cell switch at once, at most.
 const GATEWAY_CELLS: usize = 256;
 
-/// Whether frames need not become cells to leave by a branch. A contract, its own or that of another circuit that leaves there, is a
-/// matter of cells.
+/// Whether frames need not become cells to leave by a branch. A contract, its own or that of another circuit that
+/// leaves there, is a matter of cells.
 fn leaves_whole(cells: &switch::Switch, branch: &Branch, io: &NodeIo<'_>) -> bool {
     io.carries(branch.port.into()) == Some(Carries::Frames) && cells.contracts_at(branch.port) == 0
 }
@@ -47,8 +47,8 @@ impl SwitchElement {
         left
     }
 
-    /// Passes frames of one circuit on as they are, if that is all that is to be done with them. False, and nothing has been done, if
-    /// it is not.
+    /// Passes frames of one circuit on as they are, if that is all that is to be done with them. False, and nothing has
+    /// been done, if it is not.
     fn pass_whole(&mut self, port: usize, run: FrameRun, io: &mut NodeIo<'_>) -> bool {
         // A cell of AAL0 may be one of management.
         let Some(route) = self.ports[port].lookup(run.circuit).filter(|_| run.aal != FrameAal::Aal0) else {

@@ -1,9 +1,9 @@
 //! The gateway between the cell switch and a port whose link carries frames.
 //!
-//! Frames that come in are segmented whole, and the cell switch takes their cells at once, under the labels of that moment.
-//! Cells that leave are reassembled, a circuit at a time, into frames of the pool. Unfinished PDUs of one port hold at most
-//! half as many frames as are free for all. Where one more is wanted, one that begins is refused or an older one gives its frame
-//! up ([`super::pdu_slots`]); either is dropped when its end comes.
+//! Frames that come in are segmented whole, and the cell switch takes their cells at once, under the labels of that
+//! moment. Cells that leave are reassembled, a circuit at a time, into frames of the pool. Unfinished PDUs of one port
+//! hold at most half as many frames as are free for all. Where one more is wanted, one that begins is refused or an
+//! older one gives its frame up ([`super::pdu_slots`]); either is dropped when its end comes.
 
 use super::interleaved::Interleaved;
 use super::pdu_slots::{NOWHERE, PduSlots};
@@ -99,8 +99,8 @@ impl Leaving {
         of_aal5.into_iter().chain(of_aal34).for_each(|frame| pool.release(frame));
     }
 
-    /// Gives the frame of one unfinished PDU back to the pool. The reassembler still follows the PDU's cells, and drops the PDU
-    /// at its last cell or at its time-out.
+    /// Gives the frame of one unfinished PDU back to the pool. The reassembler still follows the PDU's cells, and drops
+    /// the PDU at its last cell or at its time-out.
     fn give_up_oldest(&mut self, pool: &mut FramePool) {
         let of_aal5 = self.aal5.as_mut().and_then(|aal5| aal5.frame.take());
         let frame = of_aal5.or_else(|| self.aal34.as_mut().and_then(|aal34| aal34.take_oldest()));
@@ -145,8 +145,8 @@ struct Seat<'a> {
 }
 
 impl Seat<'_> {
-    /// Whether a PDU that begins may take a frame, while the circuit holds `held`. One whose end is at hand (`is_whole`) does not
-    /// hold it, and takes none from others.
+    /// Whether a PDU that begins may take a frame, while the circuit holds `held`. One whose end is at hand
+    /// (`is_whole`) does not hold it, and takes none from others.
     fn admit(&mut self, held: usize, pool: &mut FramePool, is_whole: impl FnOnce() -> bool) -> bool {
         let Gateway { leaving, pdu_slots, orphaned, .. } = &mut *self.gateway;
         *self.place = pdu_slots.note(*self.place, self.of, held, self.now);
@@ -211,8 +211,8 @@ impl Gateway {
         lost
     }
 
-    /// Takes cells of the circuit `at`, under the label that they leave by; sends what they complete at `port`. At most as
-    /// many frames come of it as there are cells. Gives how many cells were dropped alone, as parts of no PDU.
+    /// Takes cells of the circuit `at`, under the label that they leave by; sends what they complete at `port`. At most
+    /// as many frames come of it as there are cells. Gives how many cells were dropped alone, as parts of no PDU.
     pub(super) fn push(
         &mut self,
         at: u32,

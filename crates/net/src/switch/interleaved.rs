@@ -76,8 +76,8 @@ impl Interleaved {
         self.frames.iter().flatten().count()
     }
 
-    /// Takes cells; frames that they complete are sent at `port`. `admit` says whether a PDU that begins may take a frame, beside as
-    /// many as this circuit holds.
+    /// Takes cells; frames that they complete are sent at `port`. `admit` says whether a PDU that begins may take a
+    /// frame, beside as many as this circuit holds.
     pub(crate) fn push(
         &mut self,
         mut cells: &[Cell],

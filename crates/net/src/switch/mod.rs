@@ -2,8 +2,8 @@
 //! gateway at each port whose link carries frames.
 //!
 //! In: what links deliver. Out: the same under other labels, copied for point-to-multipoint, converted where one port
-//! carries cells and the other frames. Inputs never wait: what cannot leave at once is queued by circuit within its bounds,
-//! or dropped and counted. A frame whose route leads to frame ports only is passed on as it is.
+//! carries cells and the other frames. Inputs never wait: what cannot leave at once is queued by circuit within its
+//! bounds, or dropped and counted. A frame whose route leads to frame ports only is passed on as it is.
 
 mod bounds;
 mod frames;
@@ -37,7 +37,8 @@ use wire::{Cell, CircuitId, Counters, DropReason, Time};
 
 /// What listing circuits that are sent AIS, and sending it, is worth in cells that are passed on: half a round.
 const LISTED_WORK: usize = 8192;
-/// Cells that all circuits with credits may have queued: 32 MiB. A window each way of each such circuit is taken from it.
+/// Cells that all circuits with credits may have queued: 32 MiB. A window each way of each such circuit is taken from
+/// it.
 const CREDIT_CELLS: u32 = 524_288;
 /// Cells from outside that were handed over together came over this long at most.
 const OUTSIDE_BATCH: Duration = Duration::from_millis(10);
@@ -168,7 +169,8 @@ impl SwitchElement {
         self.routes.iter().flatten().map(|route| route.info(&self.cells))
     }
 
-    /// What was counted of the branch of a route that leaves by `to`: cells, also of frames that passed the cell switch.
+    /// What was counted of the branch of a route that leaves by `to`: cells, also of frames that passed the cell
+    /// switch.
     pub fn circuit_counters(&self, from: (u16, Label), to: (u16, Label)) -> Option<switch::CircuitCounters> {
         let route = self.cells.route(from)?;
         let only = route.branches.len() == 1;
@@ -270,7 +272,8 @@ impl Node for SwitchElement {
         }
         for at in 0..self.linked.len() {
             let port = self.linked_at(at);
-            // Frames that pass whole would take all room of a link again and again, and what waits here would never leave.
+            // Frames that pass whole would take all room of a link again and again, and what waits here would never
+            // leave.
             if self.cells.has_output(port as u16) && io.carries(port) == Some(Carries::Frames) {
                 any |= self.send_frames(port, io, now);
             }
@@ -369,8 +372,8 @@ impl Node for SwitchElement {
     }
 }
 
-/// When the cells of a link count as having come. Lines inside the process stamp them when they leave or arrive; a shell hands
-/// over what has come since its last look.
+/// When the cells of a link count as having come. Lines inside the process stamp them when they leave or arrive; a
+/// shell hands over what has come since its last look.
 fn arrival(link: LinkProperties) -> Arrival {
     match link.outside {
         true => Arrival::Spaced(OUTSIDE_BATCH),

@@ -7,8 +7,8 @@ use crate::parcel::Parcel;
 use wire::{CircuitId, Time};
 
 impl SwitchElement {
-    /// Takes cells that came in at `port`, `left` at most, and parcels in their places among them. Gives how many more it might
-    /// take.
+    /// Takes cells that came in at `port`, `left` at most, and parcels in their places among them. Gives how many more
+    /// it might take.
     pub(super) fn take_cells(
         &mut self,
         port: usize,

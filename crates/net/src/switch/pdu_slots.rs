@@ -1,4 +1,5 @@
-//! Which routes of a gateway hold frames of unfinished PDUs, in order of their last cells, and which of them yields one.
+//! Which routes of a gateway hold frames of unfinished PDUs, in order of their last cells, and which of them yields
+//! one.
 //!
 //! Routes share the frames by the port that they come in at, so that a sender with many circuits has one share.
 
@@ -121,9 +122,10 @@ impl PduSlots {
         }
     }
 
-    /// Which route yields a frame to one more PDU that comes in at `from`: of the port whose routes hold most, if that are at
-    /// least two more than those of `from`, so that no two ports push each other out in turns; else one that has been silent
-    /// for [`SILENCE`], of a port that holds no fewer. In either case the longest silent. `None`: the new one is refused.
+    /// Which route yields a frame to one more PDU that comes in at `from`: of the port whose routes hold most, if that
+    /// are at least two more than those of `from`, so that no two ports push each other out in turns; else one that has
+    /// been silent for [`SILENCE`], of a port that holds no fewer. In either case the longest silent. `None`: the new
+    /// one is refused.
     pub(super) fn victim(&self, from: u16, now: Time) -> Option<u32> {
         let own = self.shares.iter().find(|share| share.from == from).map_or(0, |share| share.frames);
         let most = self.shares.iter().filter(|share| share.frames >= own + 2).max_by_key(|share| share.frames);

@@ -18,8 +18,8 @@ pub(super) const REASSEMBLY_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct RouteOptions {
     /// The adaptation layer of a channel: how its cells become frames.
     pub aal: FrameAal,
-    /// By what its cells are policed where they come in, and shaped, ordered and dropped where they leave. Its CDVT is that of
-    /// this switch's input.
+    /// By what its cells are policed where they come in, and shaped, ordered and dropped where they leave. Its CDVT is
+    /// that of this switch's input.
     pub contract: Contract,
 }
 
@@ -88,7 +88,8 @@ pub trait RouteTable {
     /// Ends one branch of a route, or with `out_port` `None` the route. Returns whether it was there.
     fn remove_route(&mut self, port: u16, label: Label, out_port: Option<u16>) -> bool;
 
-    /// A channel of the path that comes in at `from` and leaves at `to` is a new circuit's: what was sent on it before goes nowhere.
+    /// A channel of the path that comes in at `from` and leaves at `to` is a new circuit's: what was sent on it before
+    /// goes nowhere.
     fn set_up_channel(&mut self, _from: (u16, Label), _to: (u16, Label), _vci: Vci) {}
 }
 
@@ -136,7 +137,8 @@ pub(super) struct Route {
     pub(super) branches: Vec<Branch>,
     /// Frames that came in, and what was lost at frame ports.
     pub(super) received: SparseCounters,
-    /// Frames for which branches or drops must answer: one that is passed whole, once for each branch; one too long for a PDU.
+    /// Frames for which branches or drops must answer: one that is passed whole, once for each branch; one too long for
+    /// a PDU.
     pub(super) units: u64,
     /// AAL3/4's tag of the next SDU.
     pub(super) tag: u8,

@@ -67,8 +67,8 @@ impl SwitchElement {
         Ok(())
     }
 
-    /// Gives the branch of a route that leaves by `to` another contract: what waits stays, and schedules begin anew. Credits
-    /// and the adaptation layer stay as they are.
+    /// Gives the branch of a route that leaves by `to` another contract: what waits stays, and schedules begin anew.
+    /// Credits and the adaptation layer stay as they are.
     ///
     /// # Errors
     /// [`RouteError`], and nothing has changed.

@@ -47,16 +47,17 @@ pub(super) fn over(counters: &Counters) -> u64 {
 }
 
 impl SwitchElement {
-    /// What is wrong if a cell is not accounted for: those that came, were copied or made have left, wait, or were dropped for
-    /// a reason, at the switch and at each branch of a route; so have frames, and PDUs that a gateway makes of cells.
+    /// What is wrong if a cell is not accounted for: those that came, were copied or made have left, wait, or were
+    /// dropped for a reason, at the switch and at each branch of a route; so have frames, and PDUs that a gateway makes
+    /// of cells.
     pub fn mismatch(&self) -> Option<String> {
         let sums = self.cells.sums();
         let of_cells = (!sums.add_up()).then(|| format!("{sums:?}"));
         of_cells.or_else(|| self.route_mismatch()).or_else(|| self.frames_mismatch())
     }
 
-    /// What is wrong if cells that the cell switch took for a route have not gone to each branch that was there, do not wait there,
-    /// and were not dropped there.
+    /// What is wrong if cells that the cell switch took for a route have not gone to each branch that was there, do not
+    /// wait there, and were not dropped there.
     fn route_mismatch(&self) -> Option<String> {
         self.routes.iter().flatten().find_map(|route| {
             let known = self.cells.route((route.port, route.label))?;
@@ -65,8 +66,8 @@ impl SwitchElement {
         })
     }
 
-    /// What is wrong if frames of a route that passed whole, or PDUs that its cells became at the gateway of a frame port, have
-    /// neither left nor been dropped, and have ended.
+    /// What is wrong if frames of a route that passed whole, or PDUs that its cells became at the gateway of a frame
+    /// port, have neither left nor been dropped, and have ended.
     fn frames_mismatch(&self) -> Option<String> {
         self.routes.iter().zip(0..).find_map(|(route, index)| {
             let route = route.as_ref()?;
@@ -95,8 +96,8 @@ impl SwitchElement {
         (!right).then(|| format!("port {port}: {came} came, {cells} cells were switched, {dropped} dropped: {sums:?}"))
     }
 
-    /// What is wrong if what left by a port, or was dropped there, is not what its link was given or told: its counters in this
-    /// direction.
+    /// What is wrong if what left by a port, or was dropped there, is not what its link was given or told: its counters
+    /// in this direction.
     pub fn output_mismatch(&self, port: u16, carries: Carries, line: &LineCounters) -> Option<String> {
         let PortState { sums, told, .. } = self.ports.get(usize::from(port))?;
         let sent = self.cells.port_counters(port).sent;

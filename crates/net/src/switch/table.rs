@@ -1,7 +1,7 @@
 //! A table from numbers to numbers: the look-up of each frame in a switch.
 //!
-//! Values lie in pages of 256 neighbouring keys, which a small hash table with linear probing finds. So a table that grows
-//! moves its pages' numbers, one for 256 neighbours, and never its values.
+//! Values lie in pages of 256 neighbouring keys, which a small hash table with linear probing finds. So a table that
+//! grows moves its pages' numbers, one for 256 neighbours, and never its values.
 
 /// Marks a free place; no page's number has all bits set, and no value.
 const FREE: u32 = u32::MAX;

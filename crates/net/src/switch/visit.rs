@@ -1,4 +1,5 @@
-//! How much one visit of a switch does: all ports share it, and the port at which it has done enough comes first in the next.
+//! How much one visit of a switch does: all ports share it, and the port at which it has done enough comes first in the
+//! next.
 
 use super::SwitchElement;
 use crate::line::Carries;

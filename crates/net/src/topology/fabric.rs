@@ -1,4 +1,5 @@
-//! The installer: what the [`Router`] decides, made in a [`Network`]: nodes, links, routes in switches, circuits at hosts.
+//! The installer: what the [`Router`] decides, made in a [`Network`]: nodes, links, routes in switches, circuits at
+//! hosts.
 
 mod calls;
 
@@ -179,8 +180,8 @@ impl<H: CircuitTable + 'static> Fabric<H> {
         self.router.add_station(name, StationKind::Outside)
     }
 
-    /// Begins to give a switch other bounds; gives those that it had. [`Fabric::settle_switch`] goes on. `room` is what its tables grow
-    /// by.
+    /// Begins to give a switch other bounds; gives those that it had. [`Fabric::settle_switch`] goes on. `room` is what
+    /// its tables grow by.
     ///
     /// # Errors
     /// It uses more than they allow.
@@ -201,7 +202,8 @@ impl<H: CircuitTable + 'static> Fabric<H> {
         Ok(had)
     }
 
-    /// Makes or takes away some of the ports that are to come or go at a switch, `most` at most. False if there are none.
+    /// Makes or takes away some of the ports that are to come or go at a switch, `most` at most. False if there are
+    /// none.
     pub fn settle_switch(&mut self, network: &mut Network, name: &str, most: usize, room: &mut Room) -> bool {
         let switch = self.node(name).and_then(|id| network.node_mut::<SwitchElement>(id));
         switch.is_some_and(|switch| switch.settle(most, room))
@@ -364,7 +366,8 @@ impl<H: CircuitTable + 'static> Fabric<H> {
         Ok(placed)
     }
 
-    /// Gives a circuit other contracts, away from its first end and back; whoever has it open keeps it. Gives what it had.
+    /// Gives a circuit other contracts, away from its first end and back; whoever has it open keeps it. Gives what it
+    /// had.
     ///
     /// # Errors
     /// A link has too little left, delays become too long, or a switch or host refuses; nothing has changed.
@@ -458,7 +461,8 @@ impl<H: CircuitTable + 'static> Fabric<H> {
         Ok(())
     }
 
-    /// The switches on the way of a path are not told of a circuit inside it, but that nothing of the one before is under way.
+    /// The switches on the way of a path are not told of a circuit inside it, but that nothing of the one before is
+    /// under way.
     fn set_up_inside(&self, network: &mut Network, placed: &RoutedCircuit) {
         let Some(carrier) = self.router.carrier(placed) else { return };
         let Some(Label::Vc(circuit)) = placed.route.hops.first().map(|hop| hop.label) else { return };
@@ -491,8 +495,8 @@ impl<H: CircuitTable + 'static> Fabric<H> {
         ends
     }
 
-    /// Tells a link's shell about circuits that end at it, by their numbers from `from` on, `most` at most: for a shell that
-    /// was attached after they were added. Gives the number to go on from.
+    /// Tells a link's shell about circuits that end at it, by their numbers from `from` on, `most` at most: for a shell
+    /// that was attached after they were added. Gives the number to go on from.
     pub fn tell_link(&self, network: &mut Network, id: LinkId, from: u32, most: usize) -> Option<u32> {
         let (circuits, next) = self.router.circuits_over_from(*self.link_keys.get(&id)?, from, most);
         circuits.into_iter().for_each(|placed| self.tell(network, placed, true));

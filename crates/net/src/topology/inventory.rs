@@ -1,4 +1,5 @@
-//! What exists by name: stations with their ports, links with the ports that they were given. Every look-up is by an index.
+//! What exists by name: stations with their ports, links with the ports that they were given. Every look-up is by an
+//! index.
 
 use super::labels::Labels;
 use super::{Attachment, CircuitEnd, LinkDescription, Station, TopologyError};

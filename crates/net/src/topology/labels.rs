@@ -1,4 +1,5 @@
-//! The labels in use on one link: a bitmap of 65 536 channels for each path that has any, and the paths that are taken whole.
+//! The labels in use on one link: a bitmap of 65 536 channels for each path that has any, and the paths that are taken
+//! whole.
 
 use crate::switch::Label;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,8 +1,8 @@
 //! Named hosts, switches and links, and the circuits over them.
 //!
-//! Three parts: the inventory knows stations, ports and links by name; the [`Router`] finds a circuit's way over them, and keeps
-//! what circuits have taken of labels and rates; the [`Fabric`] installs what these decide in a [`crate::Network`], hop by hop.
-//! The router touches no network: a change can be tried on a router alone first.
+//! Three parts: the inventory knows stations, ports and links by name; the [`Router`] finds a circuit's way over them,
+//! and keeps what circuits have taken of labels and rates; the [`Fabric`] installs what these decide in a
+//! [`crate::Network`], hop by hop. The router touches no network: a change can be tried on a router alone first.
 
 mod fabric;
 mod inventory;
@@ -77,8 +77,8 @@ pub struct LinkDescription {
     pub config: LinkConfig,
 }
 
-/// One end of a circuit as written: `alpha 0.100`; `alpha:1 0.100` with the station's port; `s1:0 0.100` for what comes in at a
-/// switch's port; `s1:0 7.*` for a path.
+/// One end of a circuit as written: `alpha 0.100`; `alpha:1 0.100` with the station's port; `s1:0 0.100` for what comes
+/// in at a switch's port; `s1:0 7.*` for a path.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CircuitEnd {
     /// Name of a host, of something outside, or of a switch.
@@ -140,7 +140,8 @@ pub struct CircuitDescription {
     pub ends: Vec<CircuitEnd>,
     /// Adaptation layer.
     pub aal: FrameAal,
-    /// Traffic contract, of the direction from the first end; of the other too if [`CircuitDescription::back`] says nothing.
+    /// Traffic contract, of the direction from the first end; of the other too if [`CircuitDescription::back`] says
+    /// nothing.
     pub contract: Contract,
     /// Traffic contract of the direction to the first end, where it is another.
     pub back: Option<Contract>,

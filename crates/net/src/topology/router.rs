@@ -1,5 +1,5 @@
-//! The way of a circuit: shortest over switches whose links have its label and rate left, with a label on each link. It also
-//! keeps what circuits have taken. Pure: [`super::Fabric`] installs what is decided here.
+//! The way of a circuit: shortest over switches whose links have its label and rate left, with a label on each link. It
+//! also keeps what circuits have taken. Pure: [`super::Fabric`] installs what is decided here.
 
 mod hops;
 mod search;
@@ -235,7 +235,8 @@ impl Router {
         self.inventory.links.get(&key).map(LinkState::name)
     }
 
-    /// Cells each second that circuits with a contract have of a link, from A and from B, and how many labels are in use.
+    /// Cells each second that circuits with a contract have of a link, from A and from B, and how many labels are in
+    /// use.
     pub fn link_use(&self, key: LinkKey) -> Option<([f64; 2], usize)> {
         let link = self.inventory.links.get(&key)?;
         Some((link.admission.map(|direction| direction.promised_cells_per_s()), link.labels.len()))
@@ -259,7 +260,8 @@ impl Router {
         slots.into_iter().map(|slot| &slot.placed.description).collect()
     }
 
-    /// Circuits over a link by their numbers from `from` on, `most` at most, and the number to go on from; `None` at the end.
+    /// Circuits over a link by their numbers from `from` on, `most` at most, and the number to go on from; `None` at
+    /// the end.
     pub fn circuits_over_from(&self, key: LinkKey, from: u32, most: usize) -> (Vec<&RoutedCircuit>, Option<u32>) {
         let Some(link) = self.inventory.links.get(&key) else { return (Vec::new(), None) };
         let mut numbers = link.circuits.range(from..);

@@ -46,8 +46,8 @@ impl Spaces {
         self.frames.get(frame.0 as usize).is_some_and(|state| state.held.is_some())
     }
 
-    /// Gives an SDU to a process: pages that it fills wholly are mapped where it lies as in the application's buffer, in all
-    /// processes that share the place, and leave the hold; what else there is is copied.
+    /// Gives an SDU to a process: pages that it fills wholly are mapped where it lies as in the application's buffer,
+    /// in all processes that share the place, and leave the hold; what else there is is copied.
     ///
     /// # Errors
     /// The process has not all of the pages: then nothing is changed.

@@ -1,6 +1,6 @@
-//! Where pointers stand (I.363.1 section 2.5.2, structured data transfer): one in each cycle of eight cells, in the first
-//! of the cells 0, 2, 4 and 6 behind which a block starts within 93 octets; a dummy in cell 6 if there is none. Both ends
-//! follow the same rule, so a receiver knows how many octets a lost cell had.
+//! Where pointers stand (I.363.1 section 2.5.2, structured data transfer): one in each cycle of eight cells, in the
+//! first of the cells 0, 2, 4 and 6 behind which a block starts within 93 octets; a dummy in cell 6 if there is none.
+//! Both ends follow the same rule, so a receiver knows how many octets a lost cell had.
 
 use wire::aal1::{MAX_OFFSET, Pointer, SAR_PAYLOAD_OCTETS};
 

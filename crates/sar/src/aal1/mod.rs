@@ -1,10 +1,10 @@
 //! AAL1 (I.363.1): a stream of constant bit rate in cells, and out of them again with its octets in their places.
 //!
-//! A [`Sender`] cuts the stream into cells as its octets come: 47 each, 46 where a pointer says where the next block of a
-//! structure starts. A [`Receiver`] puts single wrong bits of the sequence number right, finds lost and misinserted
-//! cells, and hands on octets and gaps of the right size. Either can carry the residual time stamp ([`srts`]) by which the
-//! receiver recovers the source's clock. When cells go out, and how long octets wait before they are played out, are the
-//! callers' matters.
+//! A [`Sender`] cuts the stream into cells as its octets come: 47 each, 46 where a pointer says where the next block of
+//! a structure starts. A [`Receiver`] puts single wrong bits of the sequence number right, finds lost and misinserted
+//! cells, and hands on octets and gaps of the right size. Either can carry the residual time stamp ([`srts`]) by which
+//! the receiver recovers the source's clock. When cells go out, and how long octets wait before they are played out,
+//! are the callers' matters.
 //!
 //! ```
 //! use sar::aal1::{Piece, Receiver, ReceiverConfig, Sender, SenderConfig};

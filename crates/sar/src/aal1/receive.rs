@@ -154,7 +154,8 @@ impl Receiver {
         }
     }
 
-    /// A cell in its place. Without a `number` its own is not to be believed, and the rule says whether it has a pointer.
+    /// A cell in its place. Without a `number` its own is not to be believed, and the rule says whether it has a
+    /// pointer.
     fn deliver(
         &mut self,
         payload: &[u8; PAYLOAD_OCTETS],

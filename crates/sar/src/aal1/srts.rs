@@ -1,9 +1,9 @@
 //! Synchronous residual time stamp (I.363.1 section 2.5.2.2.1): the source's clock, told against the network's.
 //!
 //! Both ends have the network's clock, divided to f_nx so that 1 <= f_nx / f_s < 2 for a source of f_s bits per second.
-//! In each period of 3008 source bits, which are the 8 x 47 octets of a cycle of cells, about 3008 f_nx / f_s ticks of f_nx
-//! pass. The sender counts them and sends the lowest four bits of its counter: the whole number is never in doubt while
-//! the two clocks differ by less than seven ticks a period.
+//! In each period of 3008 source bits, which are the 8 x 47 octets of a cycle of cells, about 3008 f_nx / f_s ticks of
+//! f_nx pass. The sender counts them and sends the lowest four bits of its counter: the whole number is never in doubt
+//! while the two clocks differ by less than seven ticks a period.
 
 /// Bits of the source in a period: a cycle of eight cells without pointers.
 pub const PERIOD_BITS: u32 = 3008;
@@ -35,8 +35,8 @@ pub struct Recovery {
 const MAX_PERIODS: u32 = 5;
 
 impl Recovery {
-    /// For a source of `source_hz` and a derived network clock of `network_hz`; `None` unless the latter is at least the
-    /// former and below its double.
+    /// For a source of `source_hz` and a derived network clock of `network_hz`; `None` unless the latter is at least
+    /// the former and below its double.
     pub fn new(source_hz: u64, network_hz: u64) -> Option<Self> {
         (source_hz > 0 && network_hz / source_hz == 1).then(|| Recovery {
             nominal_ticks: (u64::from(PERIOD_BITS) * network_hz + source_hz / 2) / source_hz,
@@ -44,8 +44,8 @@ impl Recovery {
         })
     }
 
-    /// Takes what a cycle of cells carried (`None` if some of it is lost). Gives the ticks since the residual before, if
-    /// both can be compared.
+    /// Takes what a cycle of cells carried (`None` if some of it is lost). Gives the ticks since the residual before,
+    /// if both can be compared.
     pub fn handle_residual(&mut self, residual: Option<u8>) -> Option<Measure> {
         let before = self.last.map(|(last, periods)| (last, periods + 1));
         let Some(residual) = residual.map(|residual| residual & 15) else {

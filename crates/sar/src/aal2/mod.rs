@@ -1,9 +1,9 @@
 //! AAL2 common part sublayer (I.363.2): short packets of up to 248 channels share the cells of one circuit.
 //!
-//! A [`Sender`] packs packets one behind the other, over the borders of cells, and lets a half-filled cell wait no longer
-//! than Timer_CU. A [`Receiver`] cuts them out again; each cell says where its first packet starts, so that whatever went
-//! wrong before is over there. Header and place of a packet are protected, its octets are not: that is the matter of
-//! the layer above (I.366.1).
+//! A [`Sender`] packs packets one behind the other, over the borders of cells, and lets a half-filled cell wait no
+//! longer than Timer_CU. A [`Receiver`] cuts them out again; each cell says where its first packet starts, so that
+//! whatever went wrong before is over there. Header and place of a packet are protected, its octets are not: that is
+//! the matter of the layer above (I.366.1).
 //!
 //! ```
 //! use sar::aal2::{Packet, Receiver, ReceiverConfig, Sender, SenderConfig};

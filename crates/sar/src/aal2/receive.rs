@@ -1,8 +1,8 @@
 //! The receiving side (I.363.2 section 10.2): packets out of cells, and what to do when they do not fit together.
 //!
-//! After any fault in a cell's start field or in the overlap of a packet, the packet that was being put together is given
-//! up and the cell is read from where its first packet starts. After a fault in a packet's header the rest of the cell
-//! is given up, because where its next packet starts is not known.
+//! After any fault in a cell's start field or in the overlap of a packet, the packet that was being put together is
+//! given up and the cell is read from where its first packet starts. After a fault in a packet's header the rest of the
+//! cell is given up, because where its next packet starts is not known.
 
 use super::Packet;
 use wire::aal2::{
@@ -137,7 +137,8 @@ impl Receiver {
         &mut self.config.channels
     }
 
-    /// Takes cells of this circuit and hands `sink` each packet that is whole. Cells that are not user data are passed over.
+    /// Takes cells of this circuit and hands `sink` each packet that is whole. Cells that are not user data are passed
+    /// over.
     pub fn push(&mut self, cells: &[Cell], mut sink: impl FnMut(Packet<'_>)) {
         for cell in cells {
             if matches!(cell.header().payload_type, PayloadType::User { .. }) {

@@ -12,8 +12,8 @@ use wire::{Cell, CellHeader, CircuitId, Counters, Time};
 /// What a circuit's packets are like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SenderConfig {
-    /// How long a packet's octets may wait in a cell for others to fill it (Timer_CU, "combined use"). The standard leaves
-    /// the value open; 1 ms by default.
+    /// How long a packet's octets may wait in a cell for others to fill it (Timer_CU, "combined use"). The standard
+    /// leaves the value open; 1 ms by default.
     pub timer_cu: Duration,
     /// Packets of up to 64 octets of payload rather than 45.
     pub long_packets: bool,

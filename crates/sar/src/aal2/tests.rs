@@ -108,8 +108,8 @@ fn a_half_filled_cell_waits_for_the_timer_from_its_first_octet_on() {
 
 #[test]
 fn each_fault_has_its_name_and_the_next_start_is_found() {
-    // Four cells of five packets, 0 to 4, in octets with headers: 33, 43, 43, 43, 26. Their starts: cell 0 at 0 and 33, cell 1
-    // at 29, cell 2 at 25, cell 3 at 21.
+    // Four cells of five packets, 0 to 4, in octets with headers: 33, 43, 43, 43, 26. Their starts: cell 0 at 0 and 33,
+    // cell 1 at 29, cell 2 at 25, cell 3 at 21.
     let all = packets(&[30, 40, 40, 40, 23]);
     let check = |fault: Fault, whole: &[usize], spoil: &dyn Fn(&mut Vec<Cell>)| {
         let mut cells = cells_of(&mut sender(), &all);
@@ -295,8 +295,8 @@ proptest! {
         for packet in &got {
             prop_assert!(packets.iter().any(|(sent, _)| like(sent, packet, 1)), "not sent: {packet:?}");
         }
-        // All that lie in other cells have come: those that end before the cell, and those that start behind it and behind
-        // the next one, whose start may have been needed to find the way back.
+        // All that lie in other cells have come: those that end before the cell, and those that start behind it and
+        // behind the next one, whose start may have been needed to find the way back.
         let before = run(&mut receiver(), &cells[..at]);
         prop_assert_eq!(&got[..before.len()], &before[..]);
         let behind = run(&mut receiver(), cells.get(at + 2..).unwrap_or_default());

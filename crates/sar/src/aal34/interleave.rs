@@ -65,8 +65,8 @@ impl Interleaver {
         }
     }
 
-    /// Writes cells, one of each lane in turn, until `out` is full, nothing is left, or an SDU ends. `sdu(lane)` gives a
-    /// lane's SDU, the same at each call; one that is shorter than it was said to be is given up.
+    /// Writes cells, one of each lane in turn, until `out` is full, nothing is left, or an SDU ends. `sdu(lane)` gives
+    /// a lane's SDU, the same at each call; one that is shorter than it was said to be is given up.
     pub fn fill<'a>(&mut self, sdu: impl Fn(usize) -> &'a [u8], out: &mut [Cell]) -> Filled {
         for (lane, entry) in self.lanes.iter_mut().enumerate() {
             if let Some(segmentation) = &mut entry.current
@@ -78,8 +78,8 @@ impl Interleaver {
         self.fill_with(|lane, at, part| part.copy_from_slice(&sdu(lane)[at..at + part.len()]), out)
     }
 
-    /// The same for SDUs that are not slices: `read(lane, at, part)` copies the octets of the lane's SDU from `at` on into
-    /// `part`.
+    /// The same for SDUs that are not slices: `read(lane, at, part)` copies the octets of the lane's SDU from `at` on
+    /// into `part`.
     pub fn fill_with(&mut self, mut read: impl FnMut(usize, usize, &mut [u8]), out: &mut [Cell]) -> Filled {
         let mut written = 0;
         while let Some(&lane) = self.turns.front() {

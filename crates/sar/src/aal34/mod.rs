@@ -1,5 +1,5 @@
-//! AAL3/4 (I.363.3), message mode: PDUs of several senders interleaved on one circuit, each cell checked by a CRC-10 and
-//! told from the others' by its MID.
+//! AAL3/4 (I.363.3), message mode: PDUs of several senders interleaved on one circuit, each cell checked by a CRC-10
+//! and told from the others' by its MID.
 //!
 //! Out: a [`Sender`] per MID turns an SDU into a [`Segmentation`], which writes cells; an [`Interleaver`] takes turns
 //! among several. In: a [`Reassembler`] of one circuit keeps at most so many PDUs open and writes each into the buffer

@@ -1,8 +1,8 @@
 //! AAL3/4 reassembly (I.363.3) of one circuit: as many PDUs at once as it has slots, told apart by MID.
 //!
-//! A cell whose CRC-10 is wrong is dropped without asking what it says: its MID cannot be believed. The gap shows in the
-//! sequence numbers of its PDU, or, if sixteen cells are gone, in its length. A PDU that fails frees its slot at once;
-//! what is left of it are cells of no open PDU, and the next beginning of that MID is always taken.
+//! A cell whose CRC-10 is wrong is dropped without asking what it says: its MID cannot be believed. The gap shows in
+//! the sequence numbers of its PDU, or, if sixteen cells are gone, in its length. A PDU that fails frees its slot at
+//! once; what is left of it are cells of no open PDU, and the next beginning of that MID is always taken.
 
 use crate::kernel::Remainder;
 use crate::{Kernel, SduMeta};
@@ -17,8 +17,8 @@ pub struct ReassemblyConfig {
     pub max_open: usize,
     /// Longest SDU accepted, by the BASize that announces it.
     pub max_sdu_octets: usize,
-    /// How long a PDU may take between two cells. Unlike AAL5's, an unfinished PDU here keeps a slot from the others, so
-    /// there is a limit by default: 200 ms.
+    /// How long a PDU may take between two cells. Unlike AAL5's, an unfinished PDU here keeps a slot from the others,
+    /// so there is a limit by default: 200 ms.
     pub timeout: Option<Duration>,
 }
 
@@ -153,7 +153,8 @@ impl Reassembler {
         }
     }
 
-    /// Takes cells of this circuit up to the end of a PDU or of the batch. Cells that are not user data are passed over.
+    /// Takes cells of this circuit up to the end of a PDU or of the batch. Cells that are not user data are passed
+    /// over.
     pub fn push(&mut self, cells: &[Cell], storage: &mut impl Storage, now: Time) -> Step {
         for (i, cell) in cells.iter().enumerate() {
             match self.take(cell, storage, now) {
@@ -372,8 +373,9 @@ impl Reassembler {
         &self.pdus
     }
 
-    /// User cells that belonged to a PDU, and those that did not: of a wrong CRC-10, of no open PDU ([`DropReason::Sequence`]:
-    /// the rest of one that failed, or one whose first cell is lost), or with an LI that no such cell has.
+    /// User cells that belonged to a PDU, and those that did not: of a wrong CRC-10, of no open PDU
+    /// ([`DropReason::Sequence`]: the rest of one that failed, or one whose first cell is lost), or with an LI that no
+    /// such cell has.
     pub const fn cell_counters(&self) -> &Counters {
         &self.cells
     }

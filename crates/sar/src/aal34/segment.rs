@@ -189,8 +189,8 @@ impl Segmentation {
         self.cells_done += 1;
     }
 
-    /// Gives the SDU up. If its first cell has gone out, one more cell tells the receiver (EOM with LI 63); if none has,
-    /// none will; after the last one nothing changes.
+    /// Gives the SDU up. If its first cell has gone out, one more cell tells the receiver (EOM with LI 63); if none
+    /// has, none will; after the last one nothing changes.
     pub fn abort(&mut self) {
         if !self.is_done() {
             self.aborted = true;

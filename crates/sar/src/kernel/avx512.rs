@@ -269,8 +269,9 @@ impl Wide for Zmm {
 
     #[inline(always)]
     unsafe fn four_singles<const S: usize>(from: *const u8, to: [*mut u8; 4]) -> [u32; 4] {
-        // SAFETY: four cells, four places with room for 48 octets. A PDU's first 32 bits are taken inverted. The first two lanes of
-        // each are brought to 96 bits where the last one stands, which is brought there itself; then 64 bits, then Barrett.
+        // SAFETY: four cells, four places with room for 48 octets. A PDU's first 32 bits are taken inverted. The first
+        // two lanes of each are brought to 96 bits where the last one stands, which is brought there itself; then 64
+        // bits, then Barrett.
         unsafe {
             let one = |i: usize| Self::load(from.add(i * S + S - PAYLOAD));
             let cells = [one(0), one(1), one(2), one(3)];

@@ -1,6 +1,6 @@
-//! The CRC-10 of a cell's payload (AAL3/4), which is too short to fold: its six 64-bit words are multiplied, carry-less,
-//! each by the power of x that its place stands for, added, and reduced by Barrett's method. Where there is no such
-//! multiplication, by `wire`'s tables.
+//! The CRC-10 of a cell's payload (AAL3/4), which is too short to fold: its six 64-bit words are multiplied,
+//! carry-less, each by the power of x that its place stands for, added, and reduced by Barrett's method. Where there is
+//! no such multiplication, by `wire`'s tables.
 
 #[cfg(target_arch = "x86_64")]
 use core::arch::x86_64::*;

@@ -1,6 +1,6 @@
-//! The CRC-32 of AAL5 over octets that lie where they are, for those who keep PDUs in rings of their own: lanes of 128 bits
-//! are folded, carry-less, and the last one is reduced by Barrett's method. Where there is no such multiplication, and for
-//! what is left beyond the last whole lane, by `wire`'s tables.
+//! The CRC-32 of AAL5 over octets that lie where they are, for those who keep PDUs in rings of their own: lanes of 128
+//! bits are folded, carry-less, and the last one is reduced by Barrett's method. Where there is no such multiplication,
+//! and for what is left beyond the last whole lane, by `wire`'s tables.
 
 #[cfg(target_arch = "x86_64")]
 use super::polynomial::{BARRETT, GENERATOR, fold, power};

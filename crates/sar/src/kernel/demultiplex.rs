@@ -1,9 +1,9 @@
 //! Cells of many circuits, each to its own PDU: the loop of [`crate::Demux`].
 //!
-//! Cells go through in blocks, in three steps. *Look*: the headers of a block, at once: where in the table the search for
-//! each cell's circuit begins, and which cells need attention. *Take*: payloads to their buffers, and into their circuits'
-//! CRC states. *Finish*: the PDUs that ended are judged. If the table is large, a block is
-//! looked at two blocks ahead, so that lines of the table, and then those of the buffers, are there when they are needed.
+//! Cells go through in blocks, in three steps. *Look*: the headers of a block, at once: where in the table the search
+//! for each cell's circuit begins, and which cells need attention. *Take*: payloads to their buffers, and into their
+//! circuits' CRC states. *Finish*: the PDUs that ended are judged. If the table is large, a block is looked at two
+//! blocks ahead, so that lines of the table, and then those of the buffers, are there when they are needed.
 //!
 //! Before a block, runs of cells of one circuit, and circuits that take turns, are taken without a look ([`runs`],
 //! [`columns`]), unless the table is large.
@@ -40,7 +40,8 @@ const AHEAD: usize = 2;
 
 /// The last octet of a payload.
 const LAST: usize = PAYLOAD - 1;
-/// The same of a circuit's next payload, counted from where this one begins: that line is fetched when this one is written.
+/// The same of a circuit's next payload, counted from where this one begins: that line is fetched when this one is
+/// written.
 const FURTHER: usize = PAYLOAD + LAST;
 
 /// What takes part in a call.
@@ -80,8 +81,8 @@ type TakeSome<const S: usize> = unsafe fn(&mut Loop<'_, S>, &Block, Range<usize>
 /// The next block, whose lines of the table have been fetched, and the one after it.
 pub(super) type Ahead<'a> = [&'a Block; 2];
 
-/// A PDU that has ended: its CRC state and place then, and its last cell, counted from the first of the block or window, and
-/// its row in a window.
+/// A PDU that has ended: its CRC state and place then, and its last cell, counted from the first of the block or
+/// window, and its row in a window.
 #[derive(Clone, Copy)]
 struct Record {
     state: u128,
@@ -123,10 +124,10 @@ pub(super) unsafe fn demultiplex<const S: usize>(
     l.done
 }
 
-// The safety conditions of all: the engine's features, and what the caller of `demultiplex` promises. Cells are read below
-// `n`. Entries are those of the table, which has the lifetime of `circuits` and which no one moves meanwhile, or those
-// of no circuit, which have no room; each is borrowed for one cell at a time. From an entry's place on there is room
-// in the pool for the payloads that it says.
+// The safety conditions of all: the engine's features, and what the caller of `demultiplex` promises. Cells are read
+// below `n`. Entries are those of the table, which has the lifetime of `circuits` and which no one moves meanwhile, or
+// those of no circuit, which have no room; each is borrowed for one cell at a time. From an entry's place on there is
+// room in the pool for the payloads that it says.
 impl<const S: usize> Loop<'_, S> {
     unsafe fn run(&mut self) {
         // SAFETY: the caller's.
@@ -513,15 +514,16 @@ impl<const S: usize> Loop<'_, S> {
     }
 }
 
-/// What has been delivered. A place and a sum: two sums would be kept in one vector, which is slow where each is used alone.
+/// What has been delivered. A place and a sum: two sums would be kept in one vector, which is slow where each is used
+/// alone.
 struct Judged {
     /// Where the next delivery is described.
     to: *mut Delivery,
     octets: u64,
 }
 
-/// Fetches what the cells that come one and two blocks later need: the buffer of the one, the line of the table of the other.
-/// One cell at a time, for a cache can wait for no more than a few dozen lines.
+/// Fetches what the cells that come one and two blocks later need: the buffer of the one, the line of the table of the
+/// other. One cell at a time, for a cache can wait for no more than a few dozen lines.
 #[inline(always)]
 unsafe fn fetch(table: Table, pool: *mut u8, [next, after]: Ahead<'_>, i: usize) {
     // SAFETY: a cell of a block; homes are entries of the table.

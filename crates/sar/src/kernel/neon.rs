@@ -27,7 +27,8 @@ fn lower_by_lower(a: uint8x16_t, b: uint8x16_t) -> uint8x16_t {
     vreinterpretq_u8_p128(vmull_p64(vgetq_lane_u64::<0>(a), vgetq_lane_u64::<0>(b)))
 }
 
-// The safety conditions are the trait's: PMULL is there (NEON is part of the architecture), the pointers give 16 octets.
+// The safety conditions are the trait's: PMULL is there (NEON is part of the architecture), the pointers give 16
+// octets.
 impl Lane for uint8x16_t {
     #[inline(always)]
     unsafe fn load(from: *const u8) -> Self {

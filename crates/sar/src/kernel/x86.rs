@@ -89,9 +89,9 @@ impl Lane for __m128i {
 
 lane_is_wide!(__m128i);
 
-/// Folds by a constant: the products of the lanes' upper halves, and of their lower ones. The two multiplications stay next to
-/// each other, where a compiler would put other instructions between them: Zen 3 makes several operations of each, and
-/// can begin little else in the same cycles, before a row of them and after it.
+/// Folds by a constant: the products of the lanes' upper halves, and of their lower ones. The two multiplications stay
+/// next to each other, where a compiler would put other instructions between them: Zen 3 makes several operations of
+/// each, and can begin little else in the same cycles, before a row of them and after it.
 ///
 /// # Safety
 /// AVX2 and VPCLMULQDQ.
@@ -177,8 +177,8 @@ unsafe fn fold_and_add([mut a, mut b, mut c]: [__m256i; 3], [x, y, z]: [__m256i;
     }
 }
 
-/// The products of a vector's upper halves and of its lower ones by a constant, and those of another's lower halves, all
-/// added.
+/// The products of a vector's upper halves and of its lower ones by a constant, and those of another's lower halves,
+/// all added.
 ///
 /// # Safety
 /// AVX2 and VPCLMULQDQ.
@@ -244,8 +244,8 @@ unsafe fn two_remainders(v: __m256i) -> [u32; 2] {
 #[inline]
 #[target_feature(enable = "avx2,vpclmulqdq")]
 unsafe fn two_singles<const S: usize>(from: *const u8, to: [*mut u8; 2]) -> [u32; 2] {
-    // SAFETY: the caller's. A PDU's first 32 bits are taken inverted. Its first two lanes are brought to 96 bits where the last
-    // one stands, which is brought there itself.
+    // SAFETY: the caller's. A PDU's first 32 bits are taken inverted. Its first two lanes are brought to 96 bits where
+    // the last one stands, which is brought there itself.
     unsafe {
         let (p, q) = (Ymm::load(from.add(S - PAYLOAD)), Ymm::load(from.add(2 * S - PAYLOAD)));
         Ymm::store(p, to[0]);
@@ -420,8 +420,8 @@ impl Wide for Ymm {
 
     #[inline(always)]
     unsafe fn one(state: __m128i, (a, bc): Self::Payload) -> __m128i {
-        // SAFETY: the caller's. The halves of the payload's second lane are brought to the lower halves of two lanes, so that
-        // one multiplication does for both; its last lane is added as it is.
+        // SAFETY: the caller's. The halves of the payload's second lane are brought to the lower halves of two lanes,
+        // so that one multiplication does for both; its last lane is added as it is.
         unsafe {
             let bc = Ymm::turn(bc).0;
             let before = _mm256_set_m128i(a.turn(), state);
@@ -466,7 +466,8 @@ impl Wide for Ymm {
 
     #[inline(always)]
     unsafe fn two_in<const S: usize>(state: __m128i, first: *const u8, second: *const u8, to: *mut u8) -> __m128i {
-        // SAFETY: two cells, two payloads of 48 octets. The state and six lanes stand one after another; the last is added.
+        // SAFETY: two cells, two payloads of 48 octets. The state and six lanes stand one after another; the last is
+        // added.
         unsafe {
             let (from, then) = (first.add(S - PAYLOAD), second.add(S - PAYLOAD));
             let a = _mm_loadu_si128(from.cast());

@@ -1,5 +1,5 @@
-//! Segmentation of an SDU that lies in pieces, as a scatter-gather list names them: cells within a piece come straight from it, a cell
-//! that several pieces share, and the SDU's end, by a copy of that cell.
+//! Segmentation of an SDU that lies in pieces, as a scatter-gather list names them: cells within a piece come straight
+//! from it, a cell that several pieces share, and the SDU's end, by a copy of that cell.
 
 use super::Segmentation;
 use crate::kernel::SLOT;
@@ -31,8 +31,8 @@ impl Segmentation {
             let to = &mut out[written..];
             written += if cells > 0 {
                 let room = to.len().min(cells);
-                // SAFETY: `room` full cells are read, from octet `at` on, all of which are in the piece: octet `begin` is its first.
-                // No octet is an invalid value, whoever writes it when, and `to` has room for them.
+                // SAFETY: `room` full cells are read, from octet `at` on, all of which are in the piece: octet `begin`
+                // is its first. No octet is an invalid value, whoever writes it when, and `to` has room for them.
                 #[allow(unsafe_code)]
                 unsafe {
                     self.kernel.segment::<SLOT>(
@@ -45,8 +45,8 @@ impl Segmentation {
             } else {
                 let (from, mut copy) = (at.saturating_sub(BEFORE), [0; BEFORE + PAYLOAD]);
                 copy_out(pieces, from, &mut copy[..(at + PAYLOAD).min(octets) - from]);
-                // SAFETY: one cell is read, and at most `BEFORE` octets before it, all of which are in the copy: octet `from` is its
-                // first. `to` has room for a cell.
+                // SAFETY: one cell is read, and at most `BEFORE` octets before it, all of which are in the copy: octet
+                // `from` is its first. `to` has room for a cell.
                 #[allow(unsafe_code)]
                 unsafe {
                     self.kernel.segment::<SLOT>(

@@ -1,4 +1,5 @@
-//! An ATMARP client (RFC 2225 section 8.5): registers with its server, asks it for others, refreshes before entries are too old.
+//! An ATMARP client (RFC 2225 section 8.5): registers with its server, asks it for others, refreshes before entries are
+//! too old.
 
 use super::{Backoff, CLIENT_AGEING, same_station};
 use std::collections::{BTreeMap, BTreeSet};

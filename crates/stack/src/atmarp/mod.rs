@@ -1,5 +1,5 @@
-//! Address resolution in a logical IP subnet (RFC 2225 section 8): a [`Client`], a [`Server`], and [`Inverse`], which asks who
-//! is at the far end of one circuit. State machines: packets and `now` in; packets, answers and deadlines out.
+//! Address resolution in a logical IP subnet (RFC 2225 section 8): a [`Client`], a [`Server`], and [`Inverse`], which
+//! asks who is at the far end of one circuit. State machines: packets and `now` in; packets, answers and deadlines out.
 
 mod backoff;
 mod client;
@@ -19,7 +19,8 @@ pub const CLIENT_AGEING: Duration = Duration::from_secs(15 * 60);
 /// How long a server believes an entry (RFC 2225 section 8.4.1: 20 minutes).
 pub const SERVER_AGEING: Duration = Duration::from_secs(20 * 60);
 
-/// Whether two ends say that they are the same station. Without ATM numbers, as on permanent circuits, the circuit alone tells.
+/// Whether two ends say that they are the same station. Without ATM numbers, as on permanent circuits, the circuit
+/// alone tells.
 fn same_station(a: &End, on: u32, b: &End, other: u32) -> bool {
     let numbered = !a.number.octets().is_empty() || !b.number.octets().is_empty();
     if numbered { a.number == b.number && a.subaddress == b.subaddress } else { on == other }

@@ -1,9 +1,10 @@
 //! An ATMARP server (RFC 2225 section 8.4; RFC 1577's clients as well): who is where in one logical IP subnet.
 //!
-//! A station is entered when it registers (a request for its own address), when it asks for another, and when it answers the
-//! InATMARP request that each circuit gets on which nobody is known. After 20 minutes it is asked once more on its circuit, and forgotten if
-//! it says nothing. Another station that claims an entered address is refused while the first one's circuit is open; the number in a
-//! packet is no proof, so that an entry moves to another open circuit only if the network has said that its station is there.
+//! A station is entered when it registers (a request for its own address), when it asks for another, and when it
+//! answers the InATMARP request that each circuit gets on which nobody is known. After 20 minutes it is asked once more
+//! on its circuit, and forgotten if it says nothing. Another station that claims an entered address is refused while
+//! the first one's circuit is open; the number in a packet is no proof, so that an entry moves to another open circuit
+//! only if the network has said that its station is there.
 //!
 //! Each packet costs the logarithm of the table: deadlines and each circuit's entries are in order.
 
@@ -297,8 +298,9 @@ impl Server {
         Some(entry)
     }
 
-    /// Where the table is full, an entry ends for one of `circuit`: one whose circuit is gone, or of the circuit that has most, if that
-    /// are at least two more than its own; of these the one that was not heard of for the longest time. False if there is none.
+    /// Where the table is full, an entry ends for one of `circuit`: one whose circuit is gone, or of the circuit that
+    /// has most, if that are at least two more than its own; of these the one that was not heard of for the longest
+    /// time. False if there is none.
     fn makes_room(&mut self, circuit: u32) -> bool {
         let yields = self.closed.first().copied().or_else(|| self.shares.who_yields(circuit));
         let Some(oldest) = yields.and_then(|yields| self.addresses(yields).next()) else { return false };

@@ -30,8 +30,8 @@ pub struct Config {
     pub server: Option<Aesa>,
     /// A circuit without packets is released after this time, or an eighth of it later.
     pub idle: Duration,
-    /// Calls at a time; more are refused by cause 47, and not made. Where all places are taken, the station that has called most
-    /// often yields one to a station that has called less often, or that is to be called.
+    /// Calls at a time; more are refused by cause 47, and not made. Where all places are taken, the station that has
+    /// called most often yields one to a station that has called less often, or that is to be called.
     pub max_calls: usize,
 }
 

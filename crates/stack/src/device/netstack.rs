@@ -1,5 +1,5 @@
-//! TCP/IP (smoltcp) over IP over ATM as one state machine: PDUs, `now` in; PDUs and deadlines out. Packets wait in buffers
-//! that are used again: none is allocated in the steady state.
+//! TCP/IP (smoltcp) over IP over ATM as one state machine: PDUs, `now` in; PDUs and deadlines out. Packets wait in
+//! buffers that are used again: none is allocated in the steady state.
 //!
 //! It reads no clock, so it runs live under [`super::inprocess::Host`] and in virtual time in the test world.
 

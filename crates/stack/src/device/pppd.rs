@@ -1,5 +1,5 @@
-//! PPP over ATM for the system's `pppd`: its asynchronous line (a pseudo-terminal, or any pair of descriptors) on one side, a
-//! circuit on the other. `pppd` itself does all of PPP and makes the network device.
+//! PPP over ATM for the system's `pppd`: its asynchronous line (a pseudo-terminal, or any pair of descriptors) on one
+//! side, a circuit on the other. `pppd` itself does all of PPP and makes the network device.
 
 use crate::ppp::{Encapsulation, Line, MAX_LINE_OCTETS, to_line};
 use endpoint::{ChannelId, Endpoint, Loan};

@@ -1,8 +1,9 @@
-//! Which side an Ethernet address is at (IEEE 802.1Q clause 8.7): learnt from the senders of frames, forgotten after five minutes,
-//! bounded, and with a share for each side. A frame costs the logarithm of the table at most.
+//! Which side an Ethernet address is at (IEEE 802.1Q clause 8.7): learnt from the senders of frames, forgotten after
+//! five minutes, bounded, and with a share for each side. A frame costs the logarithm of the table at most.
 //!
-//! An address belongs to the side that it was first heard from. Another gets it once that one has been silent for [`SILENCE`], or by
-//! configuration: else whoever writes a station's address as his own would get what is for that station.
+//! An address belongs to the side that it was first heard from. Another gets it once that one has been silent for
+//! [`SILENCE`], or by configuration: else whoever writes a station's address as his own would get what is for that
+//! station.
 
 use crate::shares::Shares;
 use std::collections::{BTreeMap, BTreeSet};
@@ -55,8 +56,8 @@ impl Bridge {
         self.fixed.insert(address, side);
     }
 
-    /// A frame has come from a side. False if its sender's address belongs to the device and it has come from elsewhere: what is
-    /// behind the device would look for that station here.
+    /// A frame has come from a side. False if its sender's address belongs to the device and it has come from
+    /// elsewhere: what is behind the device would look for that station here.
     pub(crate) fn learn(&mut self, frame: &[u8], from: Side, now: Time) -> bool {
         let Some(source) = frame.get(OCTETS..).and_then(|f| f.first_chunk::<OCTETS>()) else { return true };
         // A group address is nobody's.
@@ -92,8 +93,8 @@ impl Bridge {
         }
     }
 
-    /// In a full table the oldest entry ends for one of `side` if it has aged; else the oldest of the side that has most, if that
-    /// are at least two more than its own. False if none does.
+    /// In a full table the oldest entry ends for one of `side` if it has aged; else the oldest of the side that has
+    /// most, if that are at least two more than its own. False if none does.
     fn makes_room(&mut self, side: Side, now: Time) -> bool {
         let aged = self.order.first().copied().filter(|(ordered, _)| *ordered + AGEING <= now);
         let share = || self.shares.who_yields(side).and_then(|most| self.shares.entries(most).next());

@@ -1,9 +1,9 @@
-//! The Internet checksum (RFC 1071), and who may do without (checklist ).
+//! The Internet checksum (RFC 1071), and who may do without (Almesberger, 1995).
 
 /// The ones' complement sum of `octets` as big-endian words, added to `sum`, not folded.
 pub(crate) fn add(octets: &[u8], sum: u64) -> u64 {
-    // The sum does not depend on the order of octets but for its own (RFC 1071, section 2 B): in the machine's order the
-    // loop is of vectors.
+    // The sum does not depend on the order of octets but for its own (RFC 1071, section 2 B): in the machine's order
+    // the loop is of vectors.
     let (chunks, rest) = octets.as_chunks::<16>();
     let mut lanes = [0u64; 4];
     for chunk in chunks {

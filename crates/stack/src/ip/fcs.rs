@@ -1,4 +1,5 @@
-//! The check sequence of Ethernet frames (IEEE 802.3 clause 3.2.9): CRC-32, least significant bit first, eight octets a step.
+//! The check sequence of Ethernet frames (IEEE 802.3 clause 3.2.9): CRC-32, least significant bit first, eight octets a
+//! step.
 
 const POLYNOMIAL: u32 = 0xedb8_8320;
 

@@ -1,4 +1,5 @@
-//! A packet longer than a circuit's MTU: cut into fragments (RFC 791 section 3.2), or answered with the MTU (RFC 1191, 8201).
+//! A packet longer than a circuit's MTU: cut into fragments (RFC 791 section 3.2), or answered with the MTU (RFC 1191,
+//! 8201).
 
 use super::checksum::{add, fold, pseudo_header, write_ipv4};
 
@@ -70,8 +71,9 @@ fn not_copied_options_to_no_operation(mut options: &mut [u8]) {
 }
 
 /// Writes the ICMP message that a packet is longer than `mtu` to its sender; gives its length. `from` answers for IPv4;
-/// for IPv6 it is the packet's own destination, the only address that is known to be behind the circuit. `None` for what gets no answer: fragments but the first,
-/// ICMP messages themselves other than echoes, multicast, and packets that cannot be read.
+/// for IPv6 it is the packet's own destination, the only address that is known to be behind the circuit. `None` for
+/// what gets no answer: fragments but the first, ICMP messages themselves other than echoes, multicast, and packets
+/// that cannot be read.
 pub fn too_big(packet: &[u8], mtu: usize, from: [u8; 4], out: &mut [u8]) -> Option<usize> {
     let quote = &packet[..packet.len().min(QUOTE_OCTETS)];
     match packet.first()? >> 4 {

@@ -1,5 +1,5 @@
-//! Circuits by what is known of their far ends: address, number, when to ask, whether there is an answer. So no packet costs
-//! a search through all circuits.
+//! Circuits by what is known of their far ends: address, number, when to ask, whether there is an answer. So no packet
+//! costs a search through all circuits.
 
 use super::{Circuit, Encapsulation, IpInterface, Way};
 use std::collections::BTreeSet;
@@ -109,8 +109,8 @@ impl IpInterface {
         all.iter().for_each(|(circuit, keys)| self.index.enter(*circuit, keys));
     }
 
-    /// Whether the far end of a circuit may say by itself which address it has. Over calls anybody may be there: where there is
-    /// a server to say who has an address, it is believed, and nobody else.
+    /// Whether the far end of a circuit may say by itself which address it has. Over calls anybody may be there: where
+    /// there is a server to say who has an address, it is believed, and nobody else.
     fn is_believed(&self, circuit: u32) -> bool {
         match &self.client {
             Some((server, _)) if self.is_switched && *server != Some(circuit) => {

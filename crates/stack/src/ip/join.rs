@@ -1,8 +1,9 @@
-//! Joining TCP segments that follow each other into one long packet, so that a device's stack is asked once for all of them.
+//! Joining TCP segments that follow each other into one long packet, so that a device's stack is asked once for all of
+//! them.
 //!
 //! In: packets as they come from circuits, whole. Out: a long packet with the header that says how to cut it again
-//! ([`VnetHeader`]). Cut, it is octet for octet the segments it was made of: whoever forwards it loses nothing. What is not sure
-//! to be so is not joined, and a segment whose checksum is wrong goes to the stack as it is, which counts it.
+//! ([`VnetHeader`]). Cut, it is octet for octet the segments it was made of: whoever forwards it loses nothing. What is
+//! not sure to be so is not joined, and a segment whose checksum is wrong goes to the stack as it is, which counts it.
 
 use super::checksum::{add, fold, pseudo_header, write_ipv4};
 use super::offload::{TCP, VnetHeader};
@@ -147,7 +148,8 @@ impl Join {
         } else {
             same(0, ip + 4) && same(ip + 6, ip + 40)
         };
-        // Ports; acknowledgement and length of the header; window; urgent pointer and options. Flags but those of the last.
+        // Ports; acknowledgement and length of the header; window; urgent pointer and options. Flags but those of the
+        // last.
         network
             && same(transport, transport + 4)
             && same(transport + 8, transport + 13)
@@ -312,7 +314,8 @@ mod tests {
         ) {
             let packet = long(is_ipv4, 0, 10_000, 3, ACK | PSH);
             let mut packets = cut(header(is_ipv4, 0, 3, 1000), &packet, 0);
-            // A flipped bit, checksums no longer right or, every other time, right again: another stream, a hole, an option.
+            // A flipped bit, checksums no longer right or, every other time, right again: another stream, a hole, an
+            // option.
             for (n, (which, at, bits)) in changes.into_iter().enumerate() {
                 let which = which % packets.len();
                 packets[which][at] ^= bits;

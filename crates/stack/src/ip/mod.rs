@@ -1,8 +1,9 @@
 //! IP over ATM: one interface over many circuits (RFC 2684, 2225, 1626).
 //!
-//! In: packets (or Ethernet frames, where the encapsulation is bridged) and SDUs, in the caller's buffers. Out: where a packet
-//! goes, SDUs made in place, packets as parts of SDUs. Nothing is copied or allocated on the way of a packet; memory is one
-//! entry for each circuit, the bounded tables of address resolution, and the few packets that wait for it.
+//! In: packets (or Ethernet frames, where the encapsulation is bridged) and SDUs, in the caller's buffers. Out: where a
+//! packet goes, SDUs made in place, packets as parts of SDUs. Nothing is copied or allocated on the way of a packet;
+//! memory is one entry for each circuit, the bounded tables of address resolution, and the few packets that wait for
+//! it.
 
 mod bridge;
 mod checksum;
@@ -213,8 +214,8 @@ impl IpInterface {
         }
     }
 
-    /// Where Ethernet is bridged: a station is at the far end of a circuit, or, with `None`, the device has its address. No frame
-    /// moves it.
+    /// Where Ethernet is bridged: a station is at the far end of a circuit, or, with `None`, the device has its
+    /// address. No frame moves it.
     pub fn set_station(&mut self, address: [u8; 6], circuit: Option<u32>) {
         self.bridge.fix(address, circuit.map_or(Side::Device, Side::Circuit));
     }

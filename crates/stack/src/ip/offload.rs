@@ -1,5 +1,5 @@
-//! What a device leaves to whoever comes next (virtio 1.2, section 5.1.6): checksums, and the cutting of one long packet
-//! into segments. A peer that can take it gets the long packet as one SDU; for any other it is done here.
+//! What a device leaves to whoever comes next (virtio 1.2, section 5.1.6): checksums, and the cutting of one long
+//! packet into segments. A peer that can take it gets the long packet as one SDU; for any other it is done here.
 
 use super::checksum::{add, fold, pseudo_header, write_ipv4};
 
@@ -57,8 +57,8 @@ impl VnetHeader {
         good.then_some(header)
     }
 
-    /// Of a TCP packet whose checksum and cutting are left over: where its TCP header and its data begin, and octets of data
-    /// in each segment.
+    /// Of a TCP packet whose checksum and cutting are left over: where its TCP header and its data begin, and octets of
+    /// data in each segment.
     pub(super) fn of_tcp(is_ipv4: bool, transport: usize, data: usize, segment: usize) -> Self {
         VnetHeader {
             flags: NEEDS_CHECKSUM,
@@ -93,8 +93,9 @@ impl VnetHeader {
         self.flags & NEEDS_CHECKSUM != 0
     }
 
-    /// Completes the checksum of a packet that needs not be cut. `may_omit`: its only circuit ends at its destination, so
-    /// that a UDP checksum over IPv4 may be left out: the AAL5 CRC covers the same octets end to end.
+    /// Completes the checksum of a packet that needs not be cut. `may_omit`: its only circuit ends at its destination,
+    /// so that a UDP checksum over IPv4 may be left out (Almesberger, 1995): the AAL5 CRC covers the same octets end to
+    /// end.
     pub fn complete(self, packet: &mut [u8], may_omit: bool) {
         let start = usize::from(self.checksum_start);
         let at = start + usize::from(self.checksum_offset);
@@ -111,8 +112,8 @@ impl VnetHeader {
         packet[at..at + 2].copy_from_slice(&sum.to_be_bytes());
     }
 
-    /// How a long packet is to be cut. `ip` octets of Ethernet header stand before the IP header (0 on a routed circuit).
-    /// `None` if the headers are not what the device says.
+    /// How a long packet is to be cut. `ip` octets of Ethernet header stand before the IP header (0 on a routed
+    /// circuit). `None` if the headers are not what the device says.
     pub fn cut(self, packet: &[u8], ip: usize) -> Option<Cut> {
         let transport = usize::from(self.checksum_start);
         let gso = self.gso_type & !GSO_ECN;

@@ -7,8 +7,8 @@ use wire::llc::{Protocol, ROUTED_OCTETS};
 use wire::{DropReason, Time};
 
 impl IpInterface {
-    /// Makes the SDU of the packet that stands at [`IpInterface::headroom`] in `sdu`; gives its length, and counts. `None`,
-    /// counted, if it cannot be one.
+    /// Makes the SDU of the packet that stands at [`IpInterface::headroom`] in `sdu`; gives its length, and counts.
+    /// `None`, counted, if it cannot be one.
     pub fn encapsulate(&mut self, sdu: &mut [u8], octets: usize) -> Option<usize> {
         let made = self.config.encapsulation.emit(sdu, octets).filter(|n| *n <= MAX_SDU_OCTETS);
         self.count_sent(made, octets)

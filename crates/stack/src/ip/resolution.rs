@@ -1,5 +1,5 @@
-//! Who is at the other ends: what the interface asks and answers by InATMARP and ATMARP (RFC 2225), what it offers to its peers,
-//! and the table that packets are routed by.
+//! Who is at the other ends: what the interface asks and answers by InATMARP and ATMARP (RFC 2225), what it offers to
+//! its peers, and the table that packets are routed by.
 
 use super::{CELLWAY, Encapsulation, IpInterface, OFFER, Way};
 use crate::atmarp::Server;
@@ -51,8 +51,8 @@ impl IpInterface {
         self.index.next_ask().map(|(at, _)| at).into_iter().chain(server).min()
     }
 
-    /// Whether somebody's address may be learnt yet by InATMARP: asks on all circuits on which nobody is known, though no more
-    /// often than each second.
+    /// Whether somebody's address may be learnt yet by InATMARP: asks on all circuits on which nobody is known, though
+    /// no more often than each second.
     pub(super) fn ask_around(&mut self, now: Time) -> bool {
         if self.config.encapsulation != Encapsulation::LlcRouted {
             return false;
@@ -98,7 +98,8 @@ impl IpInterface {
         }
         match packet.operation {
             Operation::InverseRequest | Operation::InverseReply => {
-                // An address that is ours, or another circuit's, is not believed; the question is answered all the same.
+                // An address that is ours, or another circuit's, is not believed; the question is answered all the
+                // same.
                 let is_other = |w: Way| !self.is_same_station(w.circuit, circuit);
                 let elsewhere = |ip| ip == self.config.address || self.way(ip).is_some_and(is_other);
                 let mut packet = *packet;

@@ -1,5 +1,6 @@
-//! Where a packet goes: to the circuit of its destination, of the router that leads there, or to the only one; if the address is being
-//! asked for, it waits. In: a packet or frame. Out: a [`Verdict`], and whether work may be left to whoever is at that circuit's far end.
+//! Where a packet goes: to the circuit of its destination, of the router that leads there, or to the only one; if the
+//! address is being asked for, it waits. In: a packet or frame. Out: a [`Verdict`], and whether work may be left to
+//! whoever is at that circuit's far end.
 
 use super::bridge::Side;
 use super::{IpInterface, MAX_SDU_OCTETS, VNET_OCTETS, Verdict};
@@ -9,8 +10,8 @@ use wire::llc::ROUTED_OCTETS;
 use wire::{DropReason, Time};
 
 impl IpInterface {
-    /// The circuit for a destination: its own, its router's, or the only one there is; or the next hop whose circuit may be
-    /// known soon.
+    /// The circuit for a destination: its own, its router's, or the only one there is; or the next hop whose circuit
+    /// may be known soon.
     fn circuit_for(&mut self, to: Option<Ipv4Addr>, now: Time) -> Result<u32, Option<Ipv4Addr>> {
         // A call leads to one station; only a circuit of a description may lead to whatever is beyond it.
         let is_only = self.circuits.len() == 1 && !self.is_switched;
@@ -112,8 +113,8 @@ impl IpInterface {
         })
     }
 
-    /// Whether a circuit ends at the packet's own destination, in this subnet: then the AAL5 CRC covers it all the way, and
-    /// its transport checksum may be left out. Not if a router is at the far end.
+    /// Whether a circuit ends at the packet's own destination, in this subnet: then the AAL5 CRC covers it all the way,
+    /// and its transport checksum may be left out. Not if a router is at the far end (Almesberger, 1995).
     pub fn ends_at_destination(&self, circuit: u32, packet: &[u8]) -> bool {
         match packet {
             [first, ..] if first >> 4 == 4 && packet.len() >= 20 => {
@@ -124,8 +125,8 @@ impl IpInterface {
         }
     }
 
-    /// Whether a packet may go on a circuit with its checksum and its cutting left over: both ends do that, and the far one
-    /// is the packet's destination.
+    /// Whether a packet may go on a circuit with its checksum and its cutting left over: both ends do that, and the far
+    /// one is the packet's destination.
     pub fn takes_offload(&self, circuit: u32, packet: &[u8]) -> bool {
         let long = packet.len() + ROUTED_OCTETS + VNET_OCTETS;
         long <= MAX_SDU_OCTETS

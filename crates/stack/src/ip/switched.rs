@@ -80,8 +80,8 @@ impl IpInterface {
 }
 
 impl Circuit {
-    /// The number at the far end: the caller's word, or on a permanent circuit the peer's. Over calls a peer's word is no
-    /// proof.
+    /// The number at the far end: the caller's word, or on a permanent circuit the peer's. Over calls a peer's word is
+    /// no proof.
     pub(super) fn far_number(&self, is_switched: bool) -> AtmAddress {
         let said = self.inverse.peer().filter(|_| !is_switched && self.number == AtmAddress::NONE);
         said.map_or(self.number, |peer| peer.number)

@@ -200,7 +200,7 @@ fn the_longest_route_names_the_peer_for_a_foreign_network() {
     assert_eq!(a.route(&packet(Ipv4Addr::new(192, 168, 9, 9), 40), Time::ZERO), Verdict::To(2));
     assert_eq!(a.route(&packet(Ipv4Addr::new(8, 8, 8, 8), 40), Time::ZERO), Verdict::To(1));
     assert_eq!(a.route(&packet(c, 40), Time::ZERO), Verdict::To(2));
-    // A router is not the destination: checksums have to be whole.
+    // A router is not the destination: checksums have to be whole (Almesberger, 1995).
     assert!(a.ends_at_destination(2, &packet(c, 40)));
     assert!(!a.ends_at_destination(2, &packet(Ipv4Addr::new(192, 168, 9, 9), 40)));
 }

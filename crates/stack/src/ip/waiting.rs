@@ -1,5 +1,6 @@
-//! Packets that wait for the address of their next hop to be known: a few for each, for a short time (RFC 1122 section 2.3.2.2). In:
-//! packets, as a device gave them. Out: the same, the oldest first, once a circuit leads there; what waits in vain is counted.
+//! Packets that wait for the address of their next hop to be known: a few for each, for a short time (RFC 1122 section
+//! 2.3.2.2). In: packets, as a device gave them. Out: the same, the oldest first, once a circuit leads there; what
+//! waits in vain is counted.
 
 use super::{IpInterface, VNET_OCTETS};
 use std::collections::VecDeque;
@@ -7,7 +8,8 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 use wire::{DropReason, Time};
 
-/// Packets for one next hop, as many as Linux's Classical IP keeps. Beyond, the oldest goes: the latest is the one to be saved (RFC 1122).
+/// Packets for one next hop, as many as Linux's Classical IP keeps. Beyond, the oldest goes: the latest is the one to
+/// be saved (RFC 1122).
 const HOP_PACKETS: usize = 5;
 /// Packets for all next hops; a search through them is short.
 const PACKETS: usize = 64;
@@ -88,8 +90,9 @@ impl IpInterface {
         self.waiting.is_ready
     }
 
-    /// The oldest packet that was kept and can go now, for [`IpInterface::route`] anew: its virtio header, and its octets at the
-    /// start of `packet`. It goes before what comes after it, or the order within a circuit does not hold.
+    /// The oldest packet that was kept and can go now, for [`IpInterface::route`] anew: its virtio header, and its
+    /// octets at the start of `packet`. It goes before what comes after it, or the order within a circuit does not
+    /// hold.
     pub fn poll_kept(&mut self, packet: &mut [u8]) -> Option<([u8; VNET_OCTETS], usize)> {
         while self.waiting.is_ready {
             let Some(at) = self.waiting.packets.iter().position(|kept| self.way(kept.hop).is_some()) else {

@@ -191,7 +191,8 @@ impl Server {
         self.clients.iter().any(|(other, client)| *other != link && client.addresses.contains(address))
     }
 
-    /// Whether a client may say where a destination is, or is no more: a proxy may, of all that nobody else has registered.
+    /// Whether a client may say where a destination is, or is no more: a proxy may, of all that nobody else has
+    /// registered.
     fn may_speak_for(&self, link: Link, destination: Destination) -> bool {
         let is_foreign = matches!(destination, Destination::Mac(address) if self.is_of_another(link, &address));
         self.clients.get(&link).is_some_and(|client| client.is_proxy) && !is_foreign

@@ -1,7 +1,7 @@
 //! A point-to-multipoint call that stations join and leave: control distribute of a LES, multicast forward of a BUS.
 //!
-//! The others wait until the first party has answered. It has a few seconds; then the call is begun anew with the station of
-//! another host that has waited longest.
+//! The others wait until the first party has answered. It has a few seconds; then the call is begun anew with the
+//! station of another host that has waited longest.
 
 use super::{Action, Link, Outbox, Service};
 use std::collections::BTreeMap;

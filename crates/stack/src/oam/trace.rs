@@ -1,7 +1,7 @@
 //! The points of a circuit, by loopback cells that ask each of them (I.610 section 9.2.1.1.3).
 //!
-//! A probe is two cells: one for every point, and one behind it for the end point. A circuit keeps the order of its cells,
-//! so the answer to the second says that no more answers to the first will come.
+//! A probe is two cells: one for every point, and one behind it for the end point. A circuit keeps the order of its
+//! cells, so the answer to the second says that no more answers to the first will come.
 
 use std::collections::HashSet;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! What waits in order, within a bound that all owners share: where all room is taken, the owner of which most wait loses its
-//! last one to an owner of which at least two fewer do, so that nobody's flood pushes out what others send.
+//! What waits in order, within a bound that all owners share: where all room is taken, the owner of which most wait
+//! loses its last one to an owner of which at least two fewer do, so that nobody's flood pushes out what others send.
 
 use super::Shares;
 use std::collections::BTreeMap;

@@ -91,7 +91,8 @@ pub fn send_stream(
 const MIN_WAIT: Duration = Duration::from_millis(1);
 const MAX_WAIT: Duration = Duration::from_millis(200);
 
-/// Receives one stream into `into`; gives its octets. Waits for its beginning as long as the caller's `progress` lets it.
+/// Receives one stream into `into`; gives its octets. Waits for its beginning as long as the caller's `progress` lets
+/// it.
 ///
 /// # Errors
 /// Writing fails, the service goes, or the sender falls silent in the middle.

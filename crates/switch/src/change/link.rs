@@ -1,5 +1,5 @@
-//! The last phase of a transaction: labels are set and taken away. Nothing fails here, and each change is constant work but
-//! for cells that are dropped with their circuit.
+//! The last phase of a transaction: labels are set and taken away. Nothing fails here, and each change is constant work
+//! but for cells that are dropped with their circuit.
 //!
 //! Pages were reserved for the table as it was and all that is added. What a removal gives back on the way is free for
 //! whatever is added after it, so that no page is ever short.
@@ -212,8 +212,8 @@ impl CellPlane {
         }
     }
 
-    /// Ends a branch: what it has queued is dropped, a PDU that was sent in part is aborted, its line is free again when
-    /// no queue names it.
+    /// Ends a branch: what it has queued is dropped, a PDU that was sent in part is aborted, its line is free again
+    /// when no queue names it.
     fn retire(&mut self, id: u32) {
         let circuit = self.circuits[id as usize];
         let mut at = circuit.head;

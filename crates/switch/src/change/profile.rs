@@ -7,8 +7,8 @@ use crate::{CellPlane, Switch};
 use wire::Label;
 
 impl Switch {
-    /// Gives the branch from port and label `from` to port and label `to` another profile; its schedules begin anew. What it
-    /// counted stays. Whether it has credits, and whether its cells are those of PDUs, cannot change.
+    /// Gives the branch from port and label `from` to port and label `to` another profile; its schedules begin anew.
+    /// What it counted stays. Whether it has credits, and whether its cells are those of PDUs, cannot change.
     ///
     /// # Errors
     /// [`ChangeError`], and nothing has changed.

@@ -17,11 +17,12 @@ pub(crate) enum Fate {
     Ends(DropReason),
 }
 
-/// What a switch that is called `name` does with an OAM cell of a path (`is_path`) or channel, or of a path whose channels
-/// it switches one by one (`path_ends_here`).
+/// What a switch that is called `name` does with an OAM cell of a path (`is_path`) or channel, or of a path whose
+/// channels it switches one by one (`path_ends_here`).
 ///
-/// A segment flow ends at the switch, that of a channel inside a switched path excepted. On an end-to-end flow the switch is
-/// a connecting point: a request for every point it answers and passes on, one for its own name it turns round.
+/// A segment flow ends at the switch, that of a channel inside a switched path excepted. On an end-to-end flow the
+/// switch is a connecting point: a request for every point it answers and passes on, one for its own name it turns
+/// round.
 pub(crate) fn fate(cell: &Cell, is_path: bool, path_ends_here: bool, name: Option<Location>) -> Fate {
     let header = cell.header();
     if path_ends_here || ends_at_switch(header, is_path) {

@@ -1,8 +1,9 @@
 //! OAM as state machines (I.610): an end point of a flow, F4 or F5, segment or end to end, and AIS at a switch.
 //!
 //! [`EndPoint`] is one end of a connection or of a segment of it: alarms, remote defect indication, continuity check,
-//! performance monitoring, activation. In: what OAM cells say, user cells, `now`. Out: what to send, a deadline, alarms.
-//! Hosts have one for each circuit that needs it, switches for paths that end at them. `docs/oam.md` publishes the rules.
+//! performance monitoring, activation. In: what OAM cells say, user cells, `now`. Out: what to send, a deadline,
+//! alarms. Hosts have one for each circuit that needs it, switches for paths that end at them. `docs/oam.md` publishes
+//! the rules.
 
 mod activation;
 mod alarm;

@@ -1,7 +1,8 @@
 //! Performance monitoring: what a source counts and tells, what a sink compares, and what both have found.
 //!
-//! Counters run on modulo 65536 and are never set back, so that the block behind a lost monitoring cell is judged together with
-//! the one before. Parities are of one block, and say nothing where cells or a monitoring cell are missing.
+//! Counters run on modulo 65536 and are never set back, so that the block behind a lost monitoring cell is judged
+//! together with the one before. Parities are of one block, and say nothing where cells or a monitoring cell are
+//! missing.
 
 use std::collections::VecDeque;
 use wire::Cell;
@@ -70,7 +71,8 @@ struct Judge {
 }
 
 impl Judge {
-    /// Whether parities may be compared: all that was sent since the last reading arrived, and no monitoring cell is missing.
+    /// Whether parities may be compared: all that was sent since the last reading arrived, and no monitoring cell is
+    /// missing.
     fn is_whole(&self, sent: &Monitoring, received: u16) -> bool {
         self.last.is_some_and(|last| {
             sent.sequence == last.sent.sequence.wrapping_add(1)

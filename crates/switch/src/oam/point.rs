@@ -11,7 +11,8 @@ use wire::{Cell, Time};
 const MAX_ANSWERS: usize = 2;
 /// Changes of alarms that nobody has fetched are kept at most; what is, [`EndPoint::alarms`] says.
 const MAX_EVENTS: usize = 8;
-/// Changes of alarms that an end point tells in a second, at most: AIS and user cells in turn would else fill its owner's log.
+/// Changes of alarms that an end point tells in a second, at most: AIS and user cells in turn would else fill its
+/// owner's log.
 const TOLD: u8 = 4;
 
 /// What an end point is.
@@ -130,7 +131,8 @@ impl EndPoint {
         [self.check.is_some(), self.alarms.checks_continuity()]
     }
 
-    /// Performance monitoring: cells of a block and the other end's reports of what is sent here; what was found of what comes.
+    /// Performance monitoring: cells of a block and the other end's reports of what is sent here; what was found of
+    /// what comes.
     pub fn monitoring(&self) -> (Option<(u16, Results)>, Option<Results>) {
         let far = self.source.as_ref().map(|source| (source.block(), source.results()));
         (far, self.sink.as_ref().map(|sink| sink.results()))
@@ -156,8 +158,8 @@ impl EndPoint {
         std::mem::take(&mut self.untold)
     }
 
-    /// Begins or ends continuity check both ways, as the description or a command has it at both ends; with `always` a cell
-    /// goes each second whatever else is sent.
+    /// Begins or ends continuity check both ways, as the description or a command has it at both ends; with `always` a
+    /// cell goes each second whatever else is sent.
     pub fn manage_continuity(&mut self, on: bool, always: bool, now: Time) {
         self.managed.continuity = on;
         self.check = (on && self.config.sends).then_some(Check { next: now + PERIOD, always });
@@ -387,8 +389,8 @@ impl EndPoint {
         }
     }
 
-    /// Begins (in blocks of this size) or ends something at this end, in the directions away from here and towards here.
-    /// What goes on already in the same way goes on: a repeated request changes nothing.
+    /// Begins (in blocks of this size) or ends something at this end, in the directions away from here and towards
+    /// here. What goes on already in the same way goes on: a repeated request changes nothing.
     fn set(&mut self, subject: Subject, (away, here): (bool, bool), begin: Option<BlockCode>, now: Time) {
         if subject == Subject::ContinuityCheck {
             if here {

@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use wire::Time;
 
-/// Deadlines of machines that are named by `K`. A machine says its deadline whenever it may be earlier than it was; an entry that
-/// comes too early finds nothing to do and is put in again.
+/// Deadlines of machines that are named by `K`. A machine says its deadline whenever it may be earlier than it was; an
+/// entry that comes too early finds nothing to do and is put in again.
 #[derive(Debug)]
 pub struct Timers<K> {
     heap: BinaryHeap<Reverse<(Time, K)>>,

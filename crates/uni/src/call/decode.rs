@@ -99,7 +99,8 @@ pub(super) fn decode(message: &Message<'_>) -> Decoded {
             trouble.note(CauseValue::ELEMENT_UNKNOWN, id, raw.action);
             continue;
         }
-        // An element that comes again counts only where the standard lets it: low layer information three times, a cause twice.
+        // An element that comes again counts only where the standard lets it: low layer information three times, a
+        // cause twice.
         let times = seen.iter().filter(|s| **s == id).count();
         let most = match id {
             0x5f => 3,

@@ -1,5 +1,5 @@
-//! Numbers by call reference, in pages: references that are given one after the other lie side by side, so that finding the
-//! calls that come and go touches the same few cache lines however many are up.
+//! Numbers by call reference, in pages: references that are given one after the other lie side by side, so that finding
+//! the calls that come and go touches the same few cache lines however many are up.
 
 use super::CallId;
 use wire::q2931::CallReference;
@@ -16,8 +16,8 @@ struct Page {
     used: usize,
 }
 
-/// A number below 2^32 - 1 for each of some calls. A page is 1 KiB for 256 references and goes with its last call: a peer
-/// that scatters its references takes a page for each call, and 32 MiB at most.
+/// A number below 2^32 - 1 for each of some calls. A page is 1 KiB for 256 references and goes with its last call: a
+/// peer that scatters its references takes a page for each call, and 32 MiB at most.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     /// The pages of the peer's references, and of our own.
@@ -72,8 +72,8 @@ impl Index {
         Some(number)
     }
 
-    /// The next calls in the order of [`Index::iter`], from the reference `from` on and `most` at most, and where the rest
-    /// begins; `None` if there is none. It may be none of them where many pages are empty.
+    /// The next calls in the order of [`Index::iter`], from the reference `from` on and `most` at most, and where the
+    /// rest begins; `None` if there is none. It may be none of them where many pages are empty.
     pub(crate) fn part(&self, from: CallId, most: usize) -> (Vec<(CallId, u32)>, Option<CallId>) {
         let mut part = Vec::with_capacity(most);
         let mut pages_left = PAGES_IN_PART;

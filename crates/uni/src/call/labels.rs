@@ -55,7 +55,8 @@ impl Labels {
         self.in_use
     }
 
-    /// The next free VCI for a call, from where the last was found: one that was just released rests for as long as possible.
+    /// The next free VCI for a call, from where the last was found: one that was just released rests for as long as
+    /// possible.
     pub fn take_any(&mut self, call: CallId) -> Option<u16> {
         let words = self.used.len();
         for i in 0..=words {

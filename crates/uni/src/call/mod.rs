@@ -1,12 +1,13 @@
-//! Call control at one interface (Q.2931 section 5, Q.2971, UNI 3.1 section 5.5, UNI 4.0): calls of one signalling link.
+//! Call control at one interface (Q.2931 section 5, Q.2971, UNI 3.1 section 5.5, UNI 4.0): calls of one signalling
+//! link.
 //!
-//! The same machine is the user side and the network side, and either side of an IISP link. In: messages of the signalling
-//! link, requests, the time. Out: messages, events. Files: `decode` judges elements, `receive` takes messages through the
-//! states, `request` does what the user of call control asks, `party` is point-to-multipoint, `restart` the global call
-//! reference, `timer` the timers, `outgoing` the queue of messages for the peer.
+//! The same machine is the user side and the network side, and either side of an IISP link. In: messages of the
+//! signalling link, requests, the time. Out: messages, events. Files: `decode` judges elements, `receive` takes
+//! messages through the states, `request` does what the user of call control asks, `party` is point-to-multipoint,
+//! `restart` the global call reference, `timer` the timers, `outgoing` the queue of messages for the peer.
 //!
-//! A call that the machine reports as released is gone, and its label is free. A call that its user releases is cleared in
-//! the background; nothing more is heard of it.
+//! A call that the machine reports as released is gone, and its label is free. A call that its user releases is cleared
+//! in the background; nothing more is heard of it.
 
 mod decode;
 mod index;
@@ -438,7 +439,8 @@ impl Calls {
         octets
     }
 
-    /// Messages that wait for [`Self::poll_transmit`]. Their number is bounded by the calls that the interface may have.
+    /// Messages that wait for [`Self::poll_transmit`]. Their number is bounded by the calls that the interface may
+    /// have.
     pub fn waiting(&self) -> usize {
         self.out.len()
     }
@@ -463,7 +465,8 @@ impl Calls {
         }
     }
 
-    /// A message that no call depends on: an answer to an error or enquiry, or NOTIFY. Dropped if too many messages wait.
+    /// A message that no call depends on: an answer to an error or enquiry, or NOTIFY. Dropped if too many messages
+    /// wait.
     fn send_dispensable(&mut self, reference: CallReference, kind: MessageType, elements: &[Element]) {
         if self.link_up && self.out.is_crowded() {
             self.counts.unsent += 1;

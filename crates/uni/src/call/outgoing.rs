@@ -1,5 +1,5 @@
-//! Messages that wait for the signalling link. The peer decides how fast they leave, so their number has two bounds: from the
-//! first on, messages that no call depends on are dropped, and beyond the second the link is given up.
+//! Messages that wait for the signalling link. The peer decides how fast they leave, so their number has two bounds:
+//! from the first on, messages that no call depends on are dropped, and beyond the second the link is given up.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,5 @@
-//! Parties of point-to-multipoint calls (Q.2971, UNI 3.1 section 5.6): the root adds leaves to an active call one by one.
+//! Parties of point-to-multipoint calls (Q.2971, UNI 3.1 section 5.6): the root adds leaves to an active call one by
+//! one.
 
 use super::{CallId, Calls, ElementList, Event, Refused, State};
 use std::collections::BTreeMap;

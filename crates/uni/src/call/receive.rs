@@ -1,5 +1,5 @@
-//! Messages from the peer, through the states. Errors are handled in the order of Q.2931 section 5.6: the head, the call
-//! reference, the message type, the state, then the elements.
+//! Messages from the peer, through the states. Errors are handled in the order of Q.2931 section 5.6: the head, the
+//! call reference, the message type, the state, then the elements.
 
 use super::decode::{Decoded, Verdict, decode};
 use super::timer::Timer;

@@ -6,8 +6,8 @@ use super::{Call, CallId, Calls, ElementList, Event, Parties, Refused, Side, Sta
 use wire::Time;
 use wire::q2931::{CallReference, Cause, CauseValue, ConnectionId, Element, ElementId, MessageType};
 
-/// Calls that are looked at in one step, so that a peer that establishes the link again and again costs as much each time,
-/// however many calls there are.
+/// Calls that are looked at in one step, so that a peer that establishes the link again and again costs as much each
+/// time, however many calls there are.
 const ASKED_AT_ONCE: usize = 64;
 
 impl Calls {
@@ -37,8 +37,8 @@ impl Calls {
         self.enquiries.is_some()
     }
 
-    /// Looks at some more calls, and asks the peer for the state of those that are active; call it when the link has room. While
-    /// messages wait, nothing is asked. T322 of a call begins when it is asked about.
+    /// Looks at some more calls, and asks the peer for the state of those that are active; call it when the link has
+    /// room. While messages wait, nothing is asked. T322 of a call begins when it is asked about.
     pub fn resume_enquiries(&mut self, now: Time) {
         let Some(from) = self.enquiries.filter(|_| self.out.is_empty()) else { return };
         let (active, rest) = self.calls.active_part(from, ASKED_AT_ONCE);

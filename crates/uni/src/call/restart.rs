@@ -29,7 +29,8 @@ impl Restart {
 const OURS: CallReference = CallReference { value: CallReference::GLOBAL, to_originator: false };
 
 impl Calls {
-    /// Restarts circuits: the calls on them are cleared here at once, and at the peer by RESTART. One restart at a time.
+    /// Restarts circuits: the calls on them are cleared here at once, and at the peer by RESTART. One restart at a
+    /// time.
     pub fn restart(&mut self, class: RestartClass, connection: Option<ConnectionId>, now: Time) -> Result<(), Refused> {
         if !self.link_up {
             return Err(Refused::LinkDown);

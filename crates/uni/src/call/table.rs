@@ -55,7 +55,8 @@ impl Table {
         })
     }
 
-    /// Those of the next `most` calls from `from` on that are active, and where the rest begins; `None` if there is none.
+    /// Those of the next `most` calls from `from` on that are active, and where the rest begins; `None` if there is
+    /// none.
     pub(super) fn active_part(&self, from: CallId, most: usize) -> (Vec<CallId>, Option<CallId>) {
         let (part, rest) = self.by_id.part(from, most);
         self.visit(part.len());

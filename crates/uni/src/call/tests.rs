@@ -132,8 +132,9 @@ fn trace(calls: &mut Calls, id: CallId, before: Option<State>) -> String {
     out.join(" ")
 }
 
-/// `states of the user side | event | what it sends and reports, next state`. States 1, 3, 4: calling; 6, 9, 7, 8: called;
-/// 10 active, 11 releasing, 0 null. The network side's numbers differ, its actions do not, but for state 8, which it has not.
+/// `states of the user side | event | what it sends and reports, next state`. States 1, 3, 4: calling; 6, 9, 7, 8:
+/// called; 10 active, 11 releasing, 0 null. The network side's numbers differ, its actions do not, but for state 8,
+/// which it has not.
 const TABLE: &str = "
 0            | CALL-PROCEEDING  | !RELEASE-COMPLETE(81)
 0            | ALERTING         | !RELEASE-COMPLETE(81)

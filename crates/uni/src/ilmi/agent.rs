@@ -116,7 +116,8 @@ impl Ilmi {
         None
     }
 
-    /// Whether a variable can be set where `added` prefixes or addresses come before it in the request; true if it adds one.
+    /// Whether a variable can be set where `added` prefixes or addresses come before it in the request; true if it adds
+    /// one.
     fn can_set(
         &self,
         binding: &Binding<'_>,

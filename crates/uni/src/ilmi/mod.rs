@@ -1,8 +1,9 @@
-//! ILMI 4.0 (ATM Forum af-ilmi-0065): address registration, connectivity and changes of identity, at both sides of a UNI.
+//! ILMI 4.0 (ATM Forum af-ilmi-0065): address registration, connectivity and changes of identity, at both sides of a
+//! UNI.
 //!
-//! In: SDUs of VPI 0, VCI 16, the time. Out: SDUs and events. The network side gives a prefix; the user side registers an
-//! address of it for each of its end system identifiers. Each side asks who the other is every few seconds. A peer that
-//! does not answer, that says it was started anew or that has become another loses what it had registered.
+//! In: SDUs of VPI 0, VCI 16, the time. Out: SDUs and events. The network side gives a prefix; the user side registers
+//! an address of it for each of its end system identifiers. Each side asks who the other is every few seconds. A peer
+//! that does not answer, that says it was started anew or that has become another loses what it had registered.
 
 mod agent;
 mod objects;

@@ -62,8 +62,8 @@ impl Node {
         Ok(())
     }
 
-    /// Promises bandwidth at a port: forward into the switch and backward out of it where the call comes in, and the other
-    /// way round where it goes out.
+    /// Promises bandwidth at a port: forward into the switch and backward out of it where the call comes in, and the
+    /// other way round where it goes out.
     pub(super) fn reserve(&mut self, port: usize, [forward, backward]: [Contract; 2], is_incoming: bool) -> bool {
         let [into, out] = &mut self.ports[port].bandwidth;
         let (first, second) = if is_incoming { (into, out) } else { (out, into) };

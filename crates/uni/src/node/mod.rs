@@ -1,8 +1,8 @@
 //! A switch's call control: calls from port to port, with admission and routes, without input, output or a clock.
 //!
-//! In: SDUs of the ports' signalling channels, the time. Out: SDUs, and commands for the table of circuits. A port is the
-//! network side of a UNI, or either side of an IISP link. A call takes its labels from both ports' ranges and its bandwidth
-//! from both ports' links, in both directions; all of it is given back when the call ends, however it ends.
+//! In: SDUs of the ports' signalling channels, the time. Out: SDUs, and commands for the table of circuits. A port is
+//! the network side of a UNI, or either side of an IISP link. A call takes its labels from both ports' ranges and its
+//! bandwidth from both ports' links, in both directions; all of it is given back when the call ends, however it ends.
 
 mod admission;
 mod contract;
@@ -34,11 +34,11 @@ pub struct PortConfig {
     pub call: call::Config,
     /// The link's rate; `None` admits all.
     pub rate: Option<CellRate>,
-    /// The user's addresses; calls from others are not let through under their own name. A user of a UNI without any calls without
-    /// a number.
+    /// The user's addresses; calls from others are not let through under their own name. A user of a UNI without any
+    /// calls without a number.
     pub addresses: Vec<Aesa>,
-    /// Of an IISP link: whether the neighbour belongs to this network, which then has checked its numbers. Another network's numbers
-    /// are passed on as not checked, and only those to which a route leads by this port.
+    /// Of an IISP link: whether the neighbour belongs to this network, which then has checked its numbers. Another
+    /// network's numbers are passed on as not checked, and only those to which a route leads by this port.
     pub is_inner: bool,
     /// What the link adds to a call's transit delay, in milliseconds.
     pub delay_ms: u16,

@@ -1,8 +1,8 @@
-//! Point-to-multipoint calls through a switch (Q.2971, UNI 3.1 section 5.6): a tree of the root's call and one branch for
-//! each port. Parties behind one port share its branch: the first comes by SETUP, the others by ADD PARTY.
+//! Point-to-multipoint calls through a switch (Q.2971, UNI 3.1 section 5.6): a tree of the root's call and one branch
+//! for each port. Parties behind one port share its branch: the first comes by SETUP, the others by ADD PARTY.
 //!
-//! A party that fails for a reason of the network goes by the next best route. The tree ends with the root's call, and the
-//! root's call with its last party.
+//! A party that fails for a reason of the network goes by the next best route. The tree ends with the root's call, and
+//! the root's call with its last party.
 
 use super::{Command, End, Entry, Leg, Node, is_of_the_network};
 use crate::call::{CallId, ElementList, Event, PartyId, Refused, State};

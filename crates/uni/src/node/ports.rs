@@ -35,7 +35,8 @@ impl NodePort {
 }
 
 impl Node {
-    /// One port more, whose link is down until [`Self::start_port`]; gives its number, which may be that of one that is gone.
+    /// One port more, whose link is down until [`Self::start_port`]; gives its number, which may be that of one that is
+    /// gone.
     pub fn add_port(&mut self, config: PortConfig) -> usize {
         let addresses = config.addresses.clone();
         let port = match self.vacant.pop() {

@@ -22,7 +22,8 @@ pub struct Figure {
     pub again: u64,
     /// The most messages that both ends kept at a time.
     pub held: usize,
-    /// Connections that an end gave up, having had no answer for 7 s (Timer_NO-RESPONSE), and that were established anew.
+    /// Connections that an end gave up, having had no answer for 7 s (Timer_NO-RESPONSE), and that were established
+    /// anew.
     pub released: u64,
 }
 

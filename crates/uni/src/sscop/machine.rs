@@ -90,8 +90,8 @@ impl Sscop {
         self.open(now);
     }
 
-    /// AA-DATA.request: `message`, of at most 4096 octets, is sent in its turn. Dropped where there is no connection; kept
-    /// during a recovery unless buffers are cleared by it.
+    /// AA-DATA.request: `message`, of at most 4096 octets, is sent in its turn. Dropped where there is no connection;
+    /// kept during a recovery unless buffers are cleared by it.
     pub fn send(&mut self, message: Vec<u8>, now: Time) -> Result<(), Full> {
         let recovering =
             matches!(self.state, State::OutgoingRecovery | State::RecoveryResponse | State::IncomingRecovery);
@@ -248,8 +248,8 @@ impl Sscop {
     fn on_begin(&mut self, sq: u8, mr: Sequence, now: Time) {
         let again = self.is_again(sq);
         match (self.state, again) {
-            // The standard refuses a BGN with the last connection's number here. It is taken as a new request, since a peer
-            // that was started anew may choose that number.
+            // The standard refuses a BGN with the last connection's number here. It is taken as a new request, since a
+            // peer that was started anew may choose that number.
             (State::Idle, _) => {
                 self.vt_ms = mr;
                 self.signal(Signal::EstablishIndication);

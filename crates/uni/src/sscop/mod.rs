@@ -1,11 +1,11 @@
 //! SSCOP (ITU-T Q.2110): messages in order over a link that loses PDUs, by selective retransmission.
 //!
-//! The machine of the standard's ten states with its five timers. `machine` holds the states, `transfer` what happens in
-//! state 10. Names are the standard's: VT(..) for the sender's variables, VR(..) for the receiver's.
+//! The machine of the standard's ten states with its five timers. `machine` holds the states, `transfer` what happens
+//! in state 10. Names are the standard's: VT(..) for the sender's variables, VR(..) for the receiver's.
 //!
-//! Sequence numbers have 24 bits and are compared relative to VT(A), VT(PA) and VR(R). An SD, POLL or credit from the half
-//! of the number space behind its base is old: an SD is counted and dropped, where the standard's arithmetic would take it
-//! for one far ahead.
+//! Sequence numbers have 24 bits and are compared relative to VT(A), VT(PA) and VR(R). An SD, POLL or credit from the
+//! half of the number space behind its base is old: an SD is counted and dropped, where the standard's arithmetic would
+//! take it for one far ahead.
 
 mod machine;
 mod transfer;

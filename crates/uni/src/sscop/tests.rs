@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// `state | event | PDUs sent, signals, faults, next state`. An apostrophe marks a PDU with the connection number that the
-/// peer used last; `T_CC*` is Timer_CC when PDUs have been sent as often as allowed.
+/// `state | event | PDUs sent, signals, faults, next state`. An apostrophe marks a PDU with the connection number that
+/// the peer used last; `T_CC*` is Timer_CC when PDUs have been sent as often as allowed.
 const TABLE: &str = "
 1 | EST.req       | !BGN >2
 1 | BGN           | ^EST.ind >3

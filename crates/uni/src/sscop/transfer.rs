@@ -148,8 +148,8 @@ impl Sscop {
         self.send_stat(ps);
     }
 
-    /// STAT: where missing and present SDs begin, in turn. A list too long for one PDU goes on in the next, which begins with
-    /// the element that ended the one before.
+    /// STAT: where missing and present SDs begin, in turn. A list too long for one PDU goes on in the next, which
+    /// begins with the element that ended the one before.
     fn send_stat(&mut self, ps: Sequence) {
         let mut list: Vec<[u8; 4]> = Vec::new();
         let mut missing = false;

@@ -80,7 +80,8 @@ impl Directions {
     }
 }
 
-/// The size of a block as four bits, one of which is set: 8 for 128 cells down to 1 for 1024; 0 where there are no blocks.
+/// The size of a block as four bits, one of which is set: 8 for 128 cells down to 1 for 1024; 0 where there are no
+/// blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct BlockCode(u8);
 

@@ -58,8 +58,8 @@ impl Location {
     /// Nowhere in particular: what unused octets hold.
     pub const UNUSED: Location = Location([UNUSED; 16]);
 
-    /// The identifier of a point with this name: its first 16 octets, filled with zeroes. What identifiers hold is left to
-    /// who runs the network.
+    /// The identifier of a point with this name: its first 16 octets, filled with zeroes. What identifiers hold is left
+    /// to who runs the network.
     pub fn named(name: &str) -> Option<Location> {
         let mut octets = [0; 16];
         let n = name.len().min(octets.len());

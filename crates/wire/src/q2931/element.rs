@@ -117,8 +117,8 @@ impl fmt::Debug for ElementId {
     }
 }
 
-/// Declares the elements once: name, identifier, instruction octet, the most octets of contents, variant, meaning, how it is
-/// read and written, and what the standard calls it.
+/// Declares the elements once: name, identifier, instruction octet, the most octets of contents, variant, meaning, how
+/// it is read and written, and what the standard calls it.
 macro_rules! elements {
     ($($constant:ident $id:literal $instruction:literal $most:literal $variant:ident($meaning:ty) $parse:path, $emit:path, $text:literal;)+) => {
         impl ElementId {

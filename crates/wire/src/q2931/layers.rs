@@ -1,5 +1,5 @@
-//! What runs on the circuit: broadband high and low layer information (Q.2931 sections 4.5.8 and 4.5.9). The ends compare
-//! it; the network carries it.
+//! What runs on the circuit: broadband high and low layer information (Q.2931 sections 4.5.8 and 4.5.9). The ends
+//! compare it; the network carries it.
 
 use super::reader::{Octets, Reader, Writer};
 use crate::Error;

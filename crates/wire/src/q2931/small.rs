@@ -1,5 +1,5 @@
-//! Elements of a few octets: bearer capability, connection identifier, quality of service, transit delay, references and
-//! states (Q.2931 sections 4.5.7 to 4.5.25, Q.2971 section 8.2, UNI 4.0 section 9).
+//! Elements of a few octets: bearer capability, connection identifier, quality of service, transit delay, references
+//! and states (Q.2931 sections 4.5.7 to 4.5.25, Q.2971 section 8.2, UNI 4.0 section 9).
 
 use super::reader::{Reader, Writer};
 use crate::Error;
@@ -22,7 +22,8 @@ pub enum BearerClass {
 pub struct Bearer {
     /// Class.
     pub class: BearerClass,
-    /// ATM transfer capability of seven bits (05 CBR, 09 real-time VBR, 0A VBR, 0C ABR); in UNI 3.1 traffic type and timing.
+    /// ATM transfer capability of seven bits (05 CBR, 09 real-time VBR, 0A VBR, 0C ABR); in UNI 3.1 traffic type and
+    /// timing.
     pub transfer: Option<u8>,
     /// Whether the user suffers from clipping.
     pub clipping: bool,

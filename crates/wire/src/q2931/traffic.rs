@@ -1,4 +1,5 @@
-//! Traffic descriptors (Q.2931 section 4.5.6, Q.2961, UNI 4.0 section 9): what the circuit may carry, in cells a second.
+//! Traffic descriptors (Q.2931 section 4.5.6, Q.2961, UNI 4.0 section 9): what the circuit may carry, in cells a
+//! second.
 
 use super::reader::{Reader, Writer};
 use crate::Error;

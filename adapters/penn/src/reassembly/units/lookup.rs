@@ -1,7 +1,7 @@
 //! The CAM Lookup Controller (section 3.5.2): which list a cell goes to, and how many clocks finding it takes.
 //!
-//! The CAMs have a bus of 16 bits. A VCI is one word on it, VCI and MID two. The paper gives the greatest number of clocks,
-//! eleven; how they are spent is this unit's:
+//! The CAMs have a bus of 16 bits. A VCI is one word on it, VCI and MID two. The paper gives the greatest number of
+//! clocks, eleven; how they are spent is this unit's:
 //!
 //! | clocks | for |
 //! |---|---|

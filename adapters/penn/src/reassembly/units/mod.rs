@@ -1,5 +1,5 @@
-//! The Reassembler of Traw and Smith in time: its five units side by side, each on its clock, joined by the queues that the
-//! paper draws (figure 4).
+//! The Reassembler of Traw and Smith in time: its five units side by side, each on its clock, joined by the queues that
+//! the paper draws (figure 4).
 //!
 //! ```text
 //! line -> Cell Manager ---------- bodies: FIFO ----------> buffer controller -> read port -> bus
@@ -7,8 +7,8 @@
 //!                  host's commands ------^----------------- slot ------------/
 //! ```
 //!
-//! In: cells with the time of their first octet; a host's reads, deletions, and its access to the list memory. Out: bodies
-//! that were read, with the time when they are through; what each unit has done ([`Work`]).
+//! In: cells with the time of their first octet; a host's reads, deletions, and its access to the list memory. Out:
+//! bodies that were read, with the time when they are through; what each unit has done ([`Work`]).
 //!
 //! | unit | clock | an operation |
 //! |---|---|---|
@@ -18,13 +18,13 @@
 //! | buffer controller, in | 50 ns | an octet from the FIFO each clock, a word of RAM in every fourth |
 //! | buffer controller, out | 50 ns | a word each second clock, as the bus takes it |
 //!
-//! The buffer's memory has one port: even clocks belong to the way in, odd ones to the way out, so that neither waits for the
-//! other. A body is in the FIFO before its verdict; what the Cell Manager or the lookup rejects is flushed from there, by a
-//! request that passes all units in order. Memory that the host has begun to read is not written before it has been read, nor
-//! read before it is written: the controller holds the later of two operations on one slot.
+//! The buffer's memory has one port: even clocks belong to the way in, odd ones to the way out, so that neither waits
+//! for the other. A body is in the FIFO before its verdict; what the Cell Manager or the lookup rejects is flushed from
+//! there, by a request that passes all units in order. Memory that the host has begun to read is not written before it
+//! has been read, nor read before it is written: the controller holds the later of two operations on one slot.
 //!
-//! Capacity is where it is in the hardware: a unit that is behind holds up the one before it, bodies gather in the FIFO,
-//! and a cell that finds no room there is dropped. [`super::Reassembler`] does the same in no time.
+//! Capacity is where it is in the hardware: a unit that is behind holds up the one before it, bodies gather in the
+//! FIFO, and a cell that finds no room there is dropped. [`super::Reassembler`] does the same in no time.
 
 pub mod ram;
 pub mod serial;
@@ -82,8 +82,8 @@ impl Build {
         }
     }
 
-    /// The same with ways for bodies that are eight octets wide, on a line that is as fast as these: what the units that
-    /// handle no octets, lookup and lists, let through.
+    /// The same with ways for bodies that are eight octets wide, on a line that is as fast as these: what the units
+    /// that handle no octets, lookup and lists, let through.
     pub fn wide() -> Self {
         let clocks = CELL_OCTETS.div_ceil(8) as u64;
         Build { line: Duration::from_nanos(clocks * CLOCK), path_octets: 8, word_octets: 16, ..Build::published() }
@@ -294,8 +294,8 @@ impl Pipeline {
         self.handle_octets(&emit53(cell, Format::Uni), now);
     }
 
-    /// The host's read command: up to `cells` cells from the front of `list`, to the end of a PDU at most. False: the one
-    /// before is still carried out.
+    /// The host's read command: up to `cells` cells from the front of `list`, to the end of a PDU at most. False: the
+    /// one before is still carried out.
     pub fn read(&mut self, list: ListId, cells: u32) -> bool {
         let free = self.command.is_none();
         if free && cells > 0 {
@@ -377,8 +377,8 @@ impl Pipeline {
         (if self.asked { Some(self.now) } else { Some(next).filter(|next| *next < u64::MAX) }).map(Time::from_nanos)
     }
 
-    /// Finishes and begins what can be at this moment; from the last unit to the first, so that room made is used. True if a
-    /// unit has handed something back to one that has had its turn: then once more.
+    /// Finishes and begins what can be at this moment; from the last unit to the first, so that room made is used. True
+    /// if a unit has handed something back to one that has had its turn: then once more.
     fn advance(&mut self) -> bool {
         self.advance_store();
         let fetched = self.advance_fetch();

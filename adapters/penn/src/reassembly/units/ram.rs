@@ -1,8 +1,9 @@
 //! The Linked List Manager's memory and operations (section 3.5.3): 32K words of 16 bits, one access each clock.
 //!
-//! An operation takes one clock for the list's number and one for each word that it reads or writes, so that its time is
-//! what it does. The first and the last free node are registers; all else is in the memory, where a host that configures the
-//! card puts it. A freed node goes behind all other free ones, so that its body is out long before the next one comes.
+//! An operation takes one clock for the list's number and one for each word that it reads or writes, so that its time
+//! is what it does. The first and the last free node are registers; all else is in the memory, where a host that
+//! configures the card puts it. A freed node goes behind all other free ones, so that its body is out long before the
+//! next one comes.
 //!
 //! | words | what |
 //! |---|---|
@@ -10,7 +11,8 @@
 //! | 2 for each node | the next node; the cell's tag |
 //! | the last three | the last and the first free node as configured; free nodes |
 //!
-//! The host may write anything there: addresses are masked, and numbers of nodes are checked where the buffer is indexed.
+//! The host may write anything there: addresses are masked, and numbers of nodes are checked where the buffer is
+//! indexed.
 
 use super::super::manager::Tag;
 use super::super::{Config, Fault};
@@ -143,7 +145,8 @@ impl Ram {
         (list as u16 % self.lists) * BLOCK_WORDS
     }
 
-    /// Hangs nodes behind the free ones. Where there are none, the last one is on some list, and the register alone is set.
+    /// Hangs nodes behind the free ones. Where there are none, the last one is on some list, and the register alone is
+    /// set.
     fn give_back(&mut self, first: u16, last: u16) {
         if self.words[usize::from(FREE)] == 0 {
             self.free = first;

@@ -141,7 +141,8 @@ impl Checker {
         checker
     }
 
-    /// Takes the cell's body after its header. The register works for each cell; its value is of use where the body has a CRC.
+    /// Takes the cell's body after its header. The register works for each cell; its value is of use where the body has
+    /// a CRC.
     #[must_use]
     pub fn check_body(mut self, octets: &[u8; CELL_OCTETS]) -> Self {
         octets[HEADER_OCTETS..].iter().for_each(|octet| self.clock(*octet));

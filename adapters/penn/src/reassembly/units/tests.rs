@@ -39,7 +39,7 @@ fn settle(pipeline: &mut Pipeline, until: Time, mut each: impl FnMut(Fetched)) {
     pipeline.run(until);
 }
 
-/// B-14, B-18, B-20, B-21.
+/// The units keep the times of Traw and Smith (1993).
 #[test]
 fn every_operation_takes_the_clocks_that_the_paper_gives_and_none_takes_more() {
     let mut p = Pipeline::configured(Build::published()).unwrap();
@@ -76,8 +76,8 @@ fn every_operation_takes_the_clocks_that_the_paper_gives_and_none_takes_more() {
     assert_eq!((p.free_slots(), p.check()), (8192, Ok(())));
 }
 
-/// What a card stores of `cells` PDUs of one cell that come so many nanoseconds apart, in Mbit/s from first to last, and
-/// what it drops; with a host that reads whatever it may, or none.
+/// What a card stores of `cells` PDUs of one cell that come so many nanoseconds apart, in Mbit/s from first to last,
+/// and what it drops; with a host that reads whatever it may, or none.
 fn carried(build: Build, cells: u64, apart: u64, drains: bool) -> (f64, u64) {
     let mut p = Pipeline::configured(build).unwrap();
     let cell = circuit_cell(100, 1, true);
@@ -100,7 +100,7 @@ fn carried(build: Build, cells: u64, apart: u64, drains: bool) -> (f64, u64) {
     (stored as f64 * CELL_BITS / end as f64 * 1e3, p.counters().dropped_total())
 }
 
-/// B-37, from the units alone.
+/// Traw and Smith (1993), from the units alone.
 #[test]
 fn the_list_manager_lets_650_mbit_s_through_and_half_of_it_with_a_host_that_drains() {
     let wide = Build::wide();
@@ -132,7 +132,7 @@ fn a_line_that_is_faster_than_the_way_into_the_buffer_fills_the_fifo_and_then_lo
     assert_eq!(p.counters().cells + p.counters().dropped(DropReason::QueueFull), 100);
 }
 
-/// B-14: the body is in the FIFO by the time its CRC-10 is known.
+/// Traw and Smith (1993): the body is in the FIFO by the time its CRC-10 is known.
 #[test]
 fn a_body_whose_check_fails_is_flushed_from_the_fifo_and_its_neighbours_arrive() {
     let mut p = Pipeline::configured(Build::published()).unwrap();
@@ -160,7 +160,8 @@ fn a_body_whose_check_fails_is_flushed_from_the_fifo_and_its_neighbours_arrive()
     assert_eq!(got, [1, 4]);
 }
 
-/// B-19: the host writes the list memory while it configures the card, and only reads status blocks afterwards.
+/// Traw and Smith (1993): the host writes the list memory while it configures the card, and only reads status blocks
+/// afterwards.
 #[test]
 fn the_host_reads_and_writes_the_list_memory_until_the_card_runs() {
     let mut p = Pipeline::new(Build { config: small(), ..Build::published() }).unwrap();
@@ -253,8 +254,8 @@ proptest! {
         prop_assert_eq!(p.free_slots(), 24);
     }
 
-    /// Everything at once, with the line faster than it can be: what is read is in order, once, and as it came; no slot is
-    /// lost.
+    /// Everything at once, with the line faster than it can be: what is read is in order, once, and as it came; no slot
+    /// is lost.
     #[test]
     fn reads_deletions_and_cells_at_the_same_time_lose_no_slot_and_mix_no_bodies(
         steps in proptest::collection::vec(step(), 0..200), line in 300u64..3_000,

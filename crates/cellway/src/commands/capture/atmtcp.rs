@@ -12,8 +12,8 @@ use wire::{Cell, CircuitId, PayloadType};
 /// A PDU whose end does not come is kept no further than this.
 const MAX_PDU_OCTETS: usize = 65_535 + 8 + 48;
 
-/// Writes what a link passes; AAL5 PDUs of cell links are put together and checked. Stream 0 is what the link's first end
-/// sent, stream 1 what the other did.
+/// Writes what a link passes; AAL5 PDUs of cell links are put together and checked. Stream 0 is what the link's first
+/// end sent, stream 1 what the other did.
 pub(crate) struct Recording<W: Write> {
     out: W,
     what: What,
@@ -64,7 +64,8 @@ impl<W: Write> Recording<W> {
     }
 }
 
-/// The header word of an AAL0 cell in the other order: in the file it is in the recording machine's, which is little-endian.
+/// The header word of an AAL0 cell in the other order: in the file it is in the recording machine's, which is
+/// little-endian.
 pub(crate) fn turned(mut cell: [u8; 52]) -> [u8; 52] {
     cell[..4].reverse();
     cell

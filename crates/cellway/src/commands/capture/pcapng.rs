@@ -1,5 +1,5 @@
-//! A capture as pcapng with one ERF interface: cells as type 3, AAL5 PDUs, put together where cells pass, as type 4. At its end
-//! stands how many cells or frames were missed.
+//! A capture as pcapng with one ERF interface: cells as type 3, AAL5 PDUs, put together where cells pass, as type 4. At
+//! its end stands how many cells or frames were missed.
 
 use super::{Records, What, Written};
 use anyhow::Result;

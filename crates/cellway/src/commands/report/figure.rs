@@ -1,4 +1,5 @@
-//! The figure of the demo's report: throughput over PDU size on logarithmic axes, as SVG. Its ink is the page's, light or dark.
+//! The figure of the demo's report: throughput over PDU size on logarithmic axes, as SVG. Its ink is the page's, light
+//! or dark.
 
 use control::results::demo::DemoThroughput;
 use std::fmt::Write;

@@ -1,4 +1,5 @@
-//! How what a connection has opened ends: in steps, as far as its user has time in a round, so that its user's other requests and other users are served meanwhile.
+//! How what a connection has opened ends: in steps, as far as its user has time in a round, so that its user's other
+//! requests and other users are served meanwhile.
 
 use super::{Client, OpenCircuit, ServiceContext};
 use crate::HostInterface;
@@ -40,8 +41,8 @@ impl Client {
         self.ending = Some(Ending { at_once: true, gone: false });
     }
 
-    /// Does what has to end, a step at least and none after `until`. False if the connection has ended, and with it all that it
-    /// had.
+    /// Does what has to end, a step at least and none after `until`. False if the connection has ended, and with it all
+    /// that it had.
     pub(in crate::service) fn end_until(&mut self, context: &mut ServiceContext<'_>, until: Instant) -> bool {
         while self.is_ending() {
             if !self.end_step(context) {
@@ -78,7 +79,8 @@ impl Client {
         !gone && self.send(&Response::Released).is_ok()
     }
 
-    /// Takes a piece of the endpoint's ring up, so that no round is long because the ring is. False if there is no more.
+    /// Takes a piece of the endpoint's ring up, so that no round is long because the ring is. False if there is no
+    /// more.
     fn unload(&self, at_once: bool, context: &ServiceContext<'_>) -> bool {
         let Some((_, node, id)) = self.endpoint else { return false };
         let what = if at_once { Unloading::Drop } else { Unloading::Send };

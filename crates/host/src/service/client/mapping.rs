@@ -1,6 +1,6 @@
-//! Memory that the engine's thread is about to use: the service maps its pages first, so that the engine's thread meets no page
-//! fault there. The client's proxy has made the pages ([`crate::proxy::MAKE_PAGES`]); here they are mapped a piece at a time,
-//! so that no client waits for another one's memory.
+//! Memory that the engine's thread is about to use: the service maps its pages first, so that the engine's thread meets
+//! no page fault there. The client's proxy has made the pages ([`crate::proxy::MAKE_PAGES`]); here they are mapped a
+//! piece at a time, so that no client waits for another one's memory.
 
 use super::{Client, Refused, ServiceContext};
 use crate::proxy::Packet;
@@ -50,8 +50,9 @@ impl Mapping {
 }
 
 impl Client {
-    /// Where the engine touches memory for the first time if a request is served, nobody may be able to take pages out of it, and
-    /// its pages are mapped first: the request waits for that. Gives a request that needs to wait for nothing.
+    /// Where the engine touches memory for the first time if a request is served, nobody may be able to take pages out
+    /// of it, and its pages are mapped first: the request waits for that. Gives a request that needs to wait for
+    /// nothing.
     pub(super) fn map_first(&mut self, request: Request, ledger: &mut Ledger) -> Result<Option<Request>, Refused> {
         match &request {
             Request::Open { .. } | Request::SetEvents { .. } => {

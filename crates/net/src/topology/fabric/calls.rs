@@ -1,8 +1,9 @@
-//! Circuits of calls: what signalling joins in one switch after another becomes a path of one contract, as a permanent circuit
-//! has from the start. Each switch polices by the contract with the tolerance of its input, which grows from hop to hop.
+//! Circuits of calls: what signalling joins in one switch after another becomes a path of one contract, as a permanent
+//! circuit has from the start. Each switch polices by the contract with the tolerance of its input, which grows from
+//! hop to hop.
 //!
-//! A call is answered from its far end, so the switch that cells reach last is joined first. Whichever switch is joined later
-//! tells those behind it by how much the delays of cells may differ where they come in.
+//! A call is answered from its far end, so the switch that cells reach last is joined first. Whichever switch is joined
+//! later tells those behind it by how much the delays of cells may differ where they come in.
 
 use super::{CircuitTable, Fabric, ROUNDING};
 use crate::frame::FrameAal;
@@ -61,9 +62,9 @@ pub(super) struct CallTable {
     outputs: BTreeMap<Point, Point>,
 }
 
-/// A call's contract as a switch keeps it: there is no ABR, whose cells are those of best effort. The peak of best effort is not
-/// policed, which TM 4.1 leaves to the network (UBR.1): Linux names its adapter's line rate there and does not keep it where cells
-/// travel in a stream of octets, which brings what has waited at once.
+/// A call's contract as a switch keeps it: there is no ABR, whose cells are those of best effort. The peak of best
+/// effort is not policed, which TM 4.1 leaves to the network (UBR.1): Linux names its adapter's line rate there and
+/// does not keep it where cells travel in a stream of octets, which brings what has waited at once.
 fn kept(contract: Contract) -> Contract {
     match contract.category {
         Category::Ubr => Contract { pcr: None, ..contract },
@@ -229,8 +230,8 @@ impl<H: CircuitTable + 'static> Fabric<H> {
         Ok(())
     }
 
-    /// Counts a contract at the senders of the links before and behind a switch: where something is promised of a link, its
-    /// queue is short.
+    /// Counts a contract at the senders of the links before and behind a switch: where something is promised of a link,
+    /// its queue is short.
     fn promise(&mut self, network: &mut Network, contract: Contract, senders: [Point; 2], more: bool) {
         if contract.reserved().is_none() {
             return;

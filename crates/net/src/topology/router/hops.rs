@@ -1,4 +1,5 @@
-//! What the hops of a circuit add up to: promises of links, delay and its variation, and the tolerance of each switch's input.
+//! What the hops of a circuit add up to: promises of links, delay and its variation, and the tolerance of each switch's
+//! input.
 
 use super::{Hop, Route, RoutedCircuit, Router, SwitchHop, SwitchRoute, directions};
 use crate::frame::LONG_FRAME_CELLS;
@@ -17,13 +18,14 @@ struct HopDelay {
 }
 
 impl Router {
-    /// How late whoever runs the network may look after it: each hop adds that to the variation of delay. Zero in virtual time.
+    /// How late whoever runs the network may look after it: each hop adds that to the variation of delay. Zero in
+    /// virtual time.
     pub fn set_round(&mut self, round: Duration) {
         self.round = round;
     }
 
-    /// Cells that should wait in the queue of a link's sender at most, where order matters: what leaves in a quarter of a round.
-    /// `None` where nothing is promised, or the link has no rate.
+    /// Cells that should wait in the queue of a link's sender at most, where order matters: what leaves in a quarter of
+    /// a round. `None` where nothing is promised, or the link has no rate.
     pub(in crate::topology) fn window(&self, link: LinkKey, side: Side) -> Option<usize> {
         let link = self.inventory.links.get(&link)?;
         let rate = link.description.config.rate?;
@@ -72,7 +74,8 @@ impl Router {
         before.collect()
     }
 
-    /// By how much the delays of cells may differ where they come in at the far end of each hop, or at its near end on the way back.
+    /// By how much the delays of cells may differ where they come in at the far end of each hop, or at its near end on
+    /// the way back.
     pub(in crate::topology) fn variations(&self, way: &Route, away: bool) -> Vec<Duration> {
         let mut variations: Vec<Duration> = way.hops.iter().map(|hop| self.link_variation(hop.link)).collect();
         if away {

@@ -1,4 +1,5 @@
-//! How a circuit's way is found: inside a path that carries it, or breadth first over switches; and its label on each link.
+//! How a circuit's way is found: inside a path that carries it, or breadth first over switches; and its label on each
+//! link.
 
 use super::{Access, Hop, Route, Router, directions};
 use crate::line::Side;
@@ -57,7 +58,8 @@ impl Router {
         Ok((self.choose_labels(root, leaves, &hops)?, None))
     }
 
-    /// A host knows a circuit by its label alone, whatever port it is on: none may have a label that the host's calls may be given.
+    /// A host knows a circuit by its label alone, whatever port it is on: none may have a label that the host's calls
+    /// may be given.
     fn check_labels_of_calls(&self, end: &CircuitEnd) -> Result<(), TopologyError> {
         let Some(state) = self.inventory.stations.get(&end.station).filter(|state| state.kind == StationKind::Host)
         else {

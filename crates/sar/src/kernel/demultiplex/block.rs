@@ -1,5 +1,5 @@
-//! *Look*: the headers of a block of cells, at once: where in the table the search for each cell's circuit begins, and which
-//! cells need attention.
+//! *Look*: the headers of a block of cells, at once: where in the table the search for each cell's circuit begins, and
+//! which cells need attention.
 
 use super::super::engine::{CLP, END, Engine, NOT_USER, header, with_hec};
 use super::Loop;

@@ -1,5 +1,5 @@
-//! The table, the free buffers and the counters together, as the kernels work on them: buffers are taken and given back, PDUs
-//! that have ended are judged, what is lost is counted.
+//! The table, the free buffers and the counters together, as the kernels work on them: buffers are taken and given
+//! back, PDUs that have ended are judged, what is lost is counted.
 
 use super::delivery::{Delivery, DemuxConfig};
 use super::table::{Ended, Entry, FREE, PduPlace, Rest, Table, circuit_of, head_of, home, index};
@@ -196,8 +196,8 @@ impl Circuits {
         }
     }
 
-    /// Takes so many free buffers, of which there are as many, for PDUs that end at once: where the first of them stands, the
-    /// others below it. They stay readable until a buffer is given back.
+    /// Takes so many free buffers, of which there are as many, for PDUs that end at once: where the first of them
+    /// stands, the others below it. They stay readable until a buffer is given back.
     #[inline(always)]
     pub(crate) fn take_some(&mut self, n: usize) -> *const Fresh {
         let first = self.free.stack.as_ptr().wrapping_add(self.free.len);
@@ -243,8 +243,8 @@ impl Circuits {
         unsafe { entry.offset_from(self.entries.as_ptr()) as usize }
     }
 
-    /// Judges a PDU whose last cell has come; its circuit may have begun another meanwhile. Describes it in `to` if it is
-    /// whole, and gives its octets.
+    /// Judges a PDU whose last cell has come; its circuit may have begun another meanwhile. Describes it in `to` if it
+    /// is whole, and gives its octets.
     ///
     /// # Safety
     /// `ended.entry` is one of the table's, and `to` may be written.

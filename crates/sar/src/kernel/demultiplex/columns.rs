@@ -1,9 +1,9 @@
-//! Circuits that take turns, a cell each, always in the same order: cells of one circuit stand a period apart. A window of
-//! some periods is taken circuit by circuit, so that a circuit's entry is read and written once, its CRC state stays in a
-//! register, and two cells are folded in one step. The order is learned once: from then on a circuit is not looked up, the
-//! headers that it foretells are compared as cells are taken. If one differs, all that the window did is undone and left
-//! to the blocks: only entries have to be put back, for no octet of a buffer counts before its cell is counted. What
-//! ends is delivered in the order in which the last cells came.
+//! Circuits that take turns, a cell each, always in the same order: cells of one circuit stand a period apart. A window
+//! of some periods is taken circuit by circuit, so that a circuit's entry is read and written once, its CRC state stays
+//! in a register, and two cells are folded in one step. The order is learned once: from then on a circuit is not looked
+//! up, the headers that it foretells are compared as cells are taken. If one differs, all that the window did is undone
+//! and left to the blocks: only entries have to be put back, for no octet of a buffer counts before its cell is
+//! counted. What ends is delivered in the order in which the last cells came.
 
 use super::circuits::Free;
 use super::table::{Entry, PduPlace};
@@ -14,8 +14,8 @@ use core::ops::Range;
 
 /// PDUs of fewer cells go through blocks faster.
 const SHORT: usize = 6;
-/// From which period on the lines that columns need are not in the nearest cache, and are fetched ahead: so many columns
-/// before an entry is read, and a buffer written.
+/// From which period on the lines that columns need are not in the nearest cache, and are fetched ahead: so many
+/// columns before an entry is read, and a buffer written.
 const FAR: usize = 128;
 const ENTRIES_AHEAD: usize = 8;
 const BUFFERS_AHEAD: usize = 3;
@@ -123,8 +123,8 @@ impl<const S: usize> Loop<'_, S> {
         let (pool, table, period) = (self.pool, self.table, shape.period);
         let apart = period * S;
         let far = period >= FAR;
-        // SAFETY: the caller's: turns of the window, none of which is beyond the period's last column. Places are kept to room for
-        // what is taken.
+        // SAFETY: the caller's: turns of the window, none of which is beyond the period's last column. Places are kept
+        // to room for what is taken.
         unsafe {
             let known = &mut self.circuits.turns;
             let mut column = known.columns.as_ptr().add(shape.at(turns.start));
@@ -187,8 +187,8 @@ impl<const S: usize> Loop<'_, S> {
         Ok(())
     }
 
-    /// Takes a cell that may begin or end a PDU: whether it does is no branch. False if it is not plain: of another header, or
-    /// there is no buffer, no room, or no place for what ends.
+    /// Takes a cell that may begin or end a PDU: whether it does is no branch. False if it is not plain: of another
+    /// header, or there is no buffer, no room, or no place for what ends.
     #[inline(always)]
     unsafe fn take_closely<E: Engine>(&mut self, walk: &mut Walk<E::Acc>, met: Met) -> bool {
         let Met { cell, expected, entry, row, at } = met;
@@ -228,8 +228,8 @@ impl<const S: usize> Loop<'_, S> {
     #[inline(always)]
     unsafe fn judge_window<E: Engine>(&mut self, ended: usize, rows: usize) {
         let mut next = [0u16; ROWS + 2];
-        // SAFETY: the records below `ended` are written, and `order` has as many places; a window has at most `ROWS` rows and
-        // the beginning of one more.
+        // SAFETY: the records below `ended` are written, and `order` has as many places; a window has at most `ROWS`
+        // rows and the beginning of one more.
         unsafe {
             let records: *const Record = self.circuits.turns.records.as_ptr().cast();
             let order = self.circuits.turns.order.as_mut_ptr();

@@ -1,6 +1,6 @@
-//! PDUs of one cell, of any circuits, where several follow each other: no state is kept for them and no record, and their
-//! CRCs are computed four at a time. What is not plain is left to the other ways: a circuit with a PDU on its way, an unknown
-//! one, too few buffers.
+//! PDUs of one cell, of any circuits, where several follow each other: no state is kept for them and no record, and
+//! their CRCs are computed four at a time. What is not plain is left to the other ways: a circuit with a PDU on its
+//! way, an unknown one, too few buffers.
 
 use super::super::engine::TOGETHER;
 use super::block::{BLOCK, Block};

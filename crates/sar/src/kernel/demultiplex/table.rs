@@ -1,5 +1,5 @@
-//! The table of circuits: half a cache line each, found by the circuit's header. How far its PDU is, its CRC state, how many
-//! have been whole. What is seldom needed lies apart.
+//! The table of circuits: half a cache line each, found by the circuit's header. How far its PDU is, its CRC state, how
+//! many have been whole. What is seldom needed lies apart.
 
 use wire::CircuitId;
 use wire::cell::PAYLOAD_OCTETS;
@@ -149,7 +149,8 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// Whether it is so large (from 32 769 circuits, 4 MiB) that to fetch what is needed soon is worth the instructions.
+    /// Whether it is so large (from 32 769 circuits, 4 MiB) that to fetch what is needed soon is worth the
+    /// instructions.
     #[inline(always)]
     pub(crate) fn is_large(&self) -> bool {
         self.mask >= 1 << 16
@@ -199,8 +200,8 @@ impl Table {
     }
 }
 
-/// Consecutive VCIs spread evenly (Fibonacci hashing; Knuth, volume 3, section 6.4): the multiplier is the golden ratio's
-/// for the header's number without its last four bits. Where a search begins, in pieces of eight octets.
+/// Consecutive VCIs spread evenly (Fibonacci hashing; Knuth, volume 3, section 6.4): the multiplier is the golden
+/// ratio's for the header's number without its last four bits. Where a search begins, in pieces of eight octets.
 #[inline(always)]
 pub(crate) const fn home(head: u32, shift: u32) -> u32 {
     (head & !VARIABLE).swap_bytes().wrapping_mul(SPREAD) >> shift & !WITHIN

@@ -1,5 +1,5 @@
-//! In which order circuits take turns, as far as it is known: it is looked for in the cells of a call, and kept from call to
-//! call. A search that fails is not repeated for a while, so that cells in no order pay little for it.
+//! In which order circuits take turns, as far as it is known: it is looked for in the cells of a call, and kept from
+//! call to call. A search that fails is not repeated for a while, so that cells in no order pay little for it.
 
 use super::table::{PduPlace, VARIABLE};
 use super::{END, Loop, Record, with_hec};
@@ -202,8 +202,8 @@ impl<const S: usize> Loop<'_, S> {
         unsafe { self.learn(left) }
     }
 
-    /// Windows are not worth it now, and some cells have been taken for nothing: a while passes before the next attempt, much
-    /// longer than they took, and longer each time.
+    /// Windows are not worth it now, and some cells have been taken for nothing: a while passes before the next
+    /// attempt, much longer than they took, and longer each time.
     #[cold]
     pub(super) fn no_window(&mut self, cells: usize) {
         let turns = &mut self.circuits.turns;

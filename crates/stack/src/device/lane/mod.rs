@@ -1,8 +1,8 @@
 //! LAN emulation at a host: the machines of [`crate::lane`], each with a session that calls, answers and releases as it
 //! says, and an endpoint for the circuits.
 //!
-//! [`Servers`] is a LAN's LECS, LES and BUS under selectors of one host's address; [`Station`] is a client, whose Ethernet
-//! frames are the caller's or a TAP device's.
+//! [`Servers`] is a LAN's LECS, LES and BUS under selectors of one host's address; [`Station`] is a client, whose
+//! Ethernet frames are the caller's or a TAP device's.
 
 mod servers;
 mod shell;

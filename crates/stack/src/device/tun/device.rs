@@ -28,8 +28,8 @@ pub struct DeviceSettings {
     pub ethernet: bool,
     /// Whether it may leave checksums and cutting over. One that cannot is made without.
     pub offload: bool,
-    /// Whether packets with such work left over can be written to it, whatever it leaves over itself. One that cannot is made
-    /// without.
+    /// Whether packets with such work left over can be written to it, whatever it leaves over itself. One that cannot
+    /// is made without.
     pub takes_long: bool,
     /// The network namespace to make it in; without, the calling thread's.
     pub namespace: Option<PathBuf>,
@@ -91,7 +91,8 @@ impl Device {
         self.mac
     }
 
-    /// Whether packets go with a header: those that are written may be long, and, of a device made so, those that are read.
+    /// Whether packets go with a header: those that are written may be long, and, of a device made so, those that are
+    /// read.
     pub fn has_header(&self) -> bool {
         self.has_header
     }

@@ -1,5 +1,5 @@
-//! A device at the outside end of a frame link, on the thread of the network: a packet is read into the frame that crosses the
-//! network, and written from it. No ring, no other thread is between the device and the switch.
+//! A device at the outside end of a frame link, on the thread of the network: a packet is read into the frame that
+//! crosses the network, and written from it. No ring, no other thread is between the device and the switch.
 
 use super::passage::{Carrier, Passage};
 use super::{Device, Settings};

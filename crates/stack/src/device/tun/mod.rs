@@ -1,12 +1,13 @@
 //! A TUN or TAP device over IP over ATM: the machine's own TCP/IP stack on circuits.
 //!
-//! A packet is read from the device straight into the buffer that becomes its SDU, behind room for the header, and written
-//! to the device straight from such a buffer. The device leaves checksums and the cutting of long packets to us; a peer that is
-//! such a device too gets them as they are, in one SDU; for any other it is done here (`passage`). TCP segments that come one
-//! after the other are written as one packet, whoever has cut them ([`Join`](crate::ip::Join)).
+//! A packet is read from the device straight into the buffer that becomes its SDU, behind room for the header, and
+//! written to the device straight from such a buffer. The device leaves checksums and the cutting of long packets to
+//! us; a peer that is such a device too gets them as they are, in one SDU; for any other it is done here (`passage`).
+//! TCP segments that come one after the other are written as one packet, whoever has cut them
+//! ([`Join`](crate::ip::Join)).
 //!
-//! Two shells: [`Tun`] is a user of an endpoint, in whatever process; [`Line`] is the outside end of a frame link, on the
-//! network's own thread, which spares a packet two rings and two wake-ups.
+//! Two shells: [`Tun`] is a user of an endpoint, in whatever process; [`Line`] is the outside end of a frame link, on
+//! the network's own thread, which spares a packet two rings and two wake-ups.
 
 mod device;
 mod line;

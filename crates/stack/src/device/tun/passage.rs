@@ -1,5 +1,5 @@
-//! The passage between a device and circuits, in both directions. In: packets of the device, SDUs. Out: SDUs in a carrier's
-//! buffers, packets to the device. What work a packet has left over is done here, unless its peer does it.
+//! The passage between a device and circuits, in both directions. In: packets of the device, SDUs. Out: SDUs in a
+//! carrier's buffers, packets to the device. What work a packet has left over is done here, unless its peer does it.
 
 use super::{Device, LONG_TURN_OCTETS, TURN, TURN_OCTETS};
 use crate::ip::{Cut, Fragments, IpInterface, Join, MAX_MESSAGE_OCTETS, Verdict, VnetHeader, too_big};
@@ -88,8 +88,8 @@ pub(super) struct Passage<B> {
     buffer: Option<B>,
     /// There was no buffer for the next packet.
     starved: bool,
-    /// Packets of the next turn at most: as many as lately came at once, twice as many if more may have come. What comes
-    /// alone goes on at once, without a look whether more has come.
+    /// Packets of the next turn at most: as many as lately came at once, twice as many if more may have come. What
+    /// comes alone goes on at once, without a look whether more has come.
     burst: usize,
     /// When a turn last ended with a packet, not for want of one.
     filled: Time,
@@ -125,14 +125,15 @@ impl<B: std::fmt::Debug> Passage<B> {
         self.outgoing.is_some() || self.starved
     }
 
-    /// Whether the device, just written to, is to be read at once: its stack answers while it is written to. Where packets come one
-    /// by one, or are as long as they can be, that spares a wake-up; in a stream of short ones it would cut batches short.
+    /// Whether the device, just written to, is to be read at once: its stack answers while it is written to. Where
+    /// packets come one by one, or are as long as they can be, that spares a wake-up; in a stream of short ones it
+    /// would cut batches short.
     pub(super) fn may_answer(&self) -> bool {
         self.burst == 1 || self.has_long
     }
 
-    /// An SDU of a circuit: what packet is in it goes to the device, now or with those that follow it; [`Passage::flush`]
-    /// comes after the last.
+    /// An SDU of a circuit: what packet is in it goes to the device, now or with those that follow it;
+    /// [`Passage::flush`] comes after the last.
     pub(super) fn deliver(&mut self, circuit: u32, sdu: &[u8], now: Time) -> io::Result<()> {
         let Some(delivery) = self.ip.handle_pdu(circuit, sdu, now) else { return Ok(()) };
         if self.join.as_mut().is_some_and(|join| delivery.header.is_plain() && join.append(delivery.packet)) {
@@ -219,7 +220,8 @@ impl<B: std::fmt::Debug> Passage<B> {
         Ok(Some(octets))
     }
 
-    /// Where a packet goes, and how; its checksum is completed where nobody else will. `None` if it goes nowhere, or not yet.
+    /// Where a packet goes, and how; its checksum is completed where nobody else will. `None` if it goes nowhere, or
+    /// not yet.
     fn judge(
         &mut self,
         octets: &[u8; crate::ip::VNET_OCTETS],
@@ -340,8 +342,8 @@ impl<B: std::fmt::Debug> Passage<B> {
         }
     }
 
-    /// A packet that the device's queue has no room for, or that the kernel takes for no packet, is lost, as on any interface,
-    /// and with it all `packets` that it is made of.
+    /// A packet that the device's queue has no room for, or that the kernel takes for no packet, is lost, as on any
+    /// interface, and with it all `packets` that it is made of.
     fn lost_or(&mut self, written: io::Result<()>, packets: u64) -> io::Result<()> {
         let Err(e) = written else { return Ok(()) };
         let reason = match (e.kind(), e.raw_os_error()) {

@@ -9,8 +9,8 @@ use std::os::fd::BorrowedFd;
 /// `linux/if_tun.h`
 const TUNSETOFFLOAD: Opcode = opcode::write::<c_uint>(b'T', 208);
 
-/// Lets a device with virtio headers leave nothing over: its stack cuts packets and completes checksums itself. Packets with
-/// work left over can still be written to it.
+/// Lets a device with virtio headers leave nothing over: its stack cuts packets and completes checksums itself. Packets
+/// with work left over can still be written to it.
 ///
 /// # Errors
 /// As the system says.

@@ -45,8 +45,9 @@ impl Direct {
 }
 
 impl Client {
-    /// The call that has the frames for a station. Where both sides have called each other it is the lower address's call
-    /// (section 8.1.11), and of several such calls the last: Linux forgets a station that sends on another, and calls it anew.
+    /// The call that has the frames for a station. Where both sides have called each other it is the lower address's
+    /// call (section 8.1.11), and of several such calls the last: Linux forgets a station that sends on another, and
+    /// calls it anew.
     pub(super) fn best_call(&self, atm: Aesa) -> Option<Link> {
         let own_is_lower = self.config.own < atm;
         let usable =

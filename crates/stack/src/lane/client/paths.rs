@@ -1,7 +1,7 @@
 //! Which path a frame takes (af-lane-0021 sections 4.6, 6 and 7): by the BUS, one a second, until a direct call leads
 //! to its destination. The others wait, five at most. When the path changes, a flush through the BUS goes before what
-//! waits, or six seconds pass: so frames do not overtake each other. From one direct call to another a flush goes through the
-//! former.
+//! waits, or six seconds pass: so frames do not overtake each other. From one direct call to another a flush goes
+//! through the former.
 
 use super::super::{Link, Service, flag};
 use super::direct::{Direct, READY};
@@ -306,8 +306,8 @@ impl Client {
         }
     }
 
-    /// A destination is said to be elsewhere: its address is not believed any more, if it was a proxy's word. What a client
-    /// has registered is the LES's word.
+    /// A destination is said to be elsewhere: its address is not believed any more, if it was a proxy's word. What a
+    /// client has registered is the LES's word.
     pub(super) fn handle_change(&mut self, mac: [u8; 6]) {
         match self.paths.get(&mac) {
             Some(path) if path.is_remote => {
