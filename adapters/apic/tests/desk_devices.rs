@@ -4,6 +4,7 @@ use apic::desk::Shape;
 use apic::desk::device::{
     Camera, CameraSettings, Device, Display, DisplaySettings, Shell, Store, StoreSettings, Writer, make,
 };
+use apic::desk::video::{Part, pattern};
 use apic::desk::{Desk, Layout, device};
 use apic::{Config, Port, Switches};
 use net::random::Random;
@@ -14,7 +15,6 @@ use net::{
 use std::collections::BTreeMap;
 use std::time::Duration;
 use traffic::{Category, Contract};
-use wire::video::{Part, pattern};
 use wire::{Cell, CellHeader, CellRate, CircuitId, Counters, DropReason, PayloadType, Time};
 
 fn vc(vci: u16) -> CircuitId {

@@ -1,8 +1,8 @@
-//! A host's memory and bus, as an adapter sees them that is the bus's master, and what the drivers of several adapters share.
+//! A host's memory and bus as an adapter that is the bus's master sees them, and the parts that several drivers share.
 //!
-//! In: an adapter's reads and writes by bus address; what a process and its kernel load, store and copy. Out: octets, faults, and a
-//! count of what crossed the bus, by who moved it. It is called `bus` because the bus is the border between an adapter and its host:
-//! the crates of the adapters use this one, and none of them uses another's memory.
+//! In: an adapter's reads and writes by bus address; loads, stores and copies of a process and its kernel. Out: octets,
+//! faults, and a count of what crossed the bus, by who moved it. The crate is called `bus` because the bus is the border
+//! between an adapter and its host: each crate of an adapter uses this one for the host's side.
 //!
 //! | module | what |
 //! |---|---|

@@ -41,7 +41,6 @@ pub mod recording;
 pub mod sscop;
 pub mod udp;
 pub mod units;
-pub mod video;
 
 pub use address::{AddressError, CircuitId, Label, PvcAddress, Vci, Vpi};
 pub use cell::{Cell, CellHeader, PayloadType};

@@ -2,9 +2,9 @@
 
 use apic::control_cell::{Control, Operation, Way};
 use apic::desk::device::{Device, Display, DisplaySettings};
+use apic::desk::video::Part;
 use apic::{Apic, Config, Connection, Controller, Port};
 use bus::memory::NoMemory;
-use wire::video::Part;
 use wire::{Cell, CellHeader, CircuitId, PayloadType, Time};
 
 fn vc(vci: u16) -> CircuitId {
@@ -65,7 +65,7 @@ pub(crate) fn control(octets: &[u8]) {
 pub(crate) fn display(octets: &[u8]) {
     if let Ok((part, image)) = Part::parse(octets) {
         assert!(part.offset as usize + image.len() <= part.frame_octets());
-        assert_eq!(&part.emit()[..], &octets[..wire::video::HEAD_OCTETS]);
+        assert_eq!(&part.emit()[..], &octets[..apic::desk::video::HEAD_OCTETS]);
     }
     let mut display = Display::new(DisplaySettings::default());
     display.set_circuit(vc(100), true);

@@ -2,13 +2,13 @@
 
 mod managed;
 
+use apic::desk::video::{MAX_FRAME_OCTETS, Part};
 use control::config::parse;
 use control::daemon::DaemonOptions;
 use endpoint::SendError;
 use hostile::{Class, Field, Trial};
 use managed::Managed;
 use std::time::Duration;
-use wire::video::{MAX_FRAME_OCTETS, Part};
 
 /// The innocent circuit 0.100, and a display with circuit 0.200 from alpha.
 fn ground() -> Managed {

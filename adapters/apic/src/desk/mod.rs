@@ -20,6 +20,7 @@ mod report;
 mod routes;
 mod sums;
 mod unlaid;
+pub mod video;
 
 pub use layout::{Layout, LayoutError};
 pub use plan::{ChipPort, LINKS, MAX_CHIPS, Plan, PlanError, Shape};

@@ -6,6 +6,7 @@ use crate::fault::{Fault, Faults};
 use apic::Switches;
 use apic::desk::Layout;
 use apic::desk::device::{CameraSettings, DisplaySettings, MAX_RECORDED_OCTETS, Settings, StoreSettings};
+use apic::desk::video::{HEAD_OCTETS, MAX_FRAME_OCTETS};
 use apic::desk::{LINKS, Shape};
 use net::LinkConfig;
 use net::topology::{Attachment, LinkDescription, parse_link_rate};
@@ -13,7 +14,6 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use wire::video::{HEAD_OCTETS, MAX_FRAME_OCTETS};
 
 /// Devices of one desk at most: as many as chips may be.
 const MAX_DEVICES: usize = apic::desk::MAX_CHIPS;

@@ -1,4 +1,5 @@
 //! Calls of applications through a running daemon, on real sockets and shared memory.
+#![forbid(unsafe_code)]
 
 mod beside;
 mod ground;

@@ -1,4 +1,5 @@
 //! The management protocol stays what programs of the same version know: its schema is compared with the stored one.
+#![forbid(unsafe_code)]
 
 mod compatible;
 

@@ -1,13 +1,13 @@
 //! A camera: frames at a constant rate, their cells spread evenly over the time of a frame.
 //!
-//! In: the time. Out: cells of AAL5 SDUs, each a part of a frame ([`wire::video`]). The image is a pattern that
+//! In: the time. Out: cells of AAL5 SDUs, each a part of a frame ([`crate::desk::video`]). The image is a pattern that
 //! moves, or that of a file of frames without heads, one behind the other, which begins anew at its end.
 
 use super::outgoing::Outgoing;
 use super::{Device, DeviceError, counted, file};
+use crate::desk::video::{HEAD_OCTETS, Part, pattern};
 use core::time::Duration;
 use std::path::PathBuf;
-use wire::video::{HEAD_OCTETS, Part, pattern};
 use wire::{Cell, CellRate, CircuitId, Counters, Time, aal5};
 
 /// A camera as it is described.

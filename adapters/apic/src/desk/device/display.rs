@@ -1,6 +1,6 @@
 //! A display: frames are put together from their parts, shown, and compared with their deadlines.
 //!
-//! In: cells of AAL5 SDUs, each a part of a frame ([`wire::video`]), the time. Out: counters; with a file, frames as
+//! In: cells of AAL5 SDUs, each a part of a frame ([`crate::desk::video`]), the time. Out: counters; with a file, frames as
 //! YUV4MPEG2 with grey values alone, which common players show.
 //!
 //! A frame is late if its last part comes later than the deadline after it was taken, by the camera's clock: camera and
@@ -8,9 +8,9 @@
 
 use super::incoming::Incoming;
 use super::{Device, DeviceError, MAX_RECORDED_OCTETS, Writer, counted};
+use crate::desk::video::{Part, is_pattern};
 use core::time::Duration;
 use std::path::PathBuf;
-use wire::video::{Part, is_pattern};
 use wire::{Cell, CircuitId, Counters, DropReason, Time};
 
 /// Circuits that a display shows at most.

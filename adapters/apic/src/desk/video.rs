@@ -18,7 +18,7 @@
 //! | 24..32 | when the frame was taken: nanoseconds of the sender's clock |
 //! | 32.. | octets of the image |
 
-use crate::Error;
+use wire::Error;
 
 /// Octets before those of the image.
 pub const HEAD_OCTETS: usize = 32;
