@@ -33,7 +33,7 @@ pub(crate) struct Bench {
 }
 
 /// What a measurement is told.
-trait Options: Sized {
+trait QuickOptions: Sized {
     /// The same cases, of fewer sizes where they take long, each with one short run.
     fn quick(self) -> Self;
 
@@ -46,31 +46,31 @@ trait Options: Sized {
 #[derive(Debug, Subcommand)]
 enum BenchCommand {
     /// Throughput from application to application through the switch, on cell links and on frame links
-    Path(path::Options),
+    Path(path::PathOptions),
     /// Segmentation and reassembly on one core, beside memcpy and two common ways to do it
-    Sar(sar::Options),
+    Sar(sar::SarOptions),
     /// The cell switch on one core: look-up, policing, queues, over the number of circuits, beside a copy of the cells
-    Switch(switch::Options),
+    Switch(switch::SwitchOptions),
     /// Shards of a network: what crosses between two, two switches on two threads, two pairs of applications
-    Shards(shards::Options),
+    Shards(shards::ShardsOptions),
     /// The model of the ENI155P alone, driven by our own driver, beside memcpy and the card's line
-    Adapter(adapter::Options),
+    Adapter(adapter::AdapterOptions),
     /// Call set-ups and releases a second through one and five switches, in virtual time on one core
-    Calls(calls::Options),
+    Calls(calls::CallsOptions),
     /// A constant rate beside best effort of the same endpoint: rate and jitter on links of cells and of frames
-    Contract(contract::Options),
+    Contract(contract::ContractOptions),
     /// Event strategies over load: throughput, latency and processor share; cost with scale
-    Events(events::Options),
+    Events(events::EventsOptions),
     /// Data paths over the size of the PDU
-    Paths(paths::Options),
+    Paths(paths::PathsOptions),
     /// What the library of `cellway run` costs a program that has nothing to do with ATM
-    Preload(preload::Options),
+    Preload(preload::PreloadOptions),
     /// Messages between two processes on two cores, by a direct circuit, beside the machine's limits and beside peers
-    Endpoint(endpoint::Options),
+    Endpoint(endpoint::EndpointOptions),
     /// The laboratory: simulated cells per second on one core, with the real state machines in the loop
-    Lab(lab::Options),
+    Lab(lab::LabOptions),
     /// TCP and ping by IP over ATM between two network namespaces, beside a plain TUN forwarder and beside veth
-    Ip(ip::Options),
+    Ip(ip::IpOptions),
 }
 
 /// `cellway-lab bench`

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 /// What to measure.
 #[derive(Debug, Args)]
-pub(crate) struct Options {
+pub(crate) struct CalibrateOptions {
     /// Write the profile there; to standard output if not said
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -24,7 +24,7 @@ pub(crate) struct Options {
 }
 
 /// `cellway-lab calibrate`
-pub(super) fn run(context: &Context, options: &Options) -> Result<()> {
+pub(super) fn run(context: &Context, options: &CalibrateOptions) -> Result<()> {
     let mut here = Here::new(options.quick, None);
     let profile = profile::profile(&mut here, if options.quick { options.passes.min(5) } else { options.passes })?;
     let text = toml::to_string(&profile)?;
