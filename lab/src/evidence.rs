@@ -1,7 +1,7 @@
 //! What the laboratory's claims rest on: published facts that were foretold, counted against everything that could be turned to
 //! meet them. In: outcomes and profiles. Out: counts by paper.
 
-use crate::experiment::{Outcome, Verdict};
+use crate::experiment::{ExperimentOutcome, Verdict};
 use crate::model::{Profile, ProfileError};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -78,7 +78,7 @@ impl Paper {
 }
 
 /// The distinct facts of rows of one verdict, by paper. A fact with one contradicted row is no prediction.
-fn facts(outcomes: &[Outcome], letter: char) -> [BTreeSet<&str>; 3] {
+fn facts(outcomes: &[ExperimentOutcome], letter: char) -> [BTreeSet<&str>; 3] {
     let rows = || outcomes.iter().flat_map(|o| &o.rows).filter(move |row| row.id.starts_with(letter));
     let of = |verdict: Verdict| rows().filter(move |row| row.verdict == verdict).map(|row| row.fact.as_str());
     let contradicted: BTreeSet<&str> = of(Verdict::Contradicted).collect();
@@ -95,7 +95,7 @@ fn facts(outcomes: &[Outcome], letter: char) -> [BTreeSet<&str>; 3] {
 ///
 /// # Errors
 /// A profile that comes with the program is broken.
-pub fn papers(outcomes: &[Outcome]) -> Result<Vec<Paper>, ProfileError> {
+pub fn papers(outcomes: &[ExperimentOutcome]) -> Result<Vec<Paper>, ProfileError> {
     let mut calibrated: BTreeMap<char, BTreeSet<String>> = BTreeMap::new();
     let mut assumed = calibrated.clone();
     for profile in Profile::built_in()? {

@@ -1,7 +1,7 @@
 //! What an experiment is: something with a name that runs and gives rows (a number each, published, modelled, measured)
 //! and figures (curves of the same three).
 //!
-//! In: a seed, a size, and whoever can measure on this machine. Out: an [`Outcome`] that serialises. The model never sees
+//! In: a seed, a size, and whoever can measure on this machine. Out: an [`ExperimentOutcome`] that serialises. The model never sees
 //! a published number: it is given to a row beside what the model has computed.
 //!
 //! ```
@@ -155,7 +155,7 @@ impl Figure {
 
 /// What an experiment gave.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Outcome {
+pub struct ExperimentOutcome {
     /// The experiment's name.
     pub experiment: String,
     /// Its title.
@@ -338,7 +338,7 @@ pub struct Run<'a> {
     machines: Vec<Profile>,
     memo: Option<&'a Memo>,
     reads: Reads,
-    outcome: Outcome,
+    outcome: ExperimentOutcome,
     trace: Trace,
 }
 
@@ -358,7 +358,7 @@ pub fn run(
     seed: u64,
     quick: bool,
     live: Option<&mut dyn Live>,
-) -> Result<Outcome, ProfileError> {
+) -> Result<ExperimentOutcome, ProfileError> {
     run_on(&[], experiment, seed, quick, live)
 }
 
@@ -372,7 +372,7 @@ pub fn run_on(
     seed: u64,
     quick: bool,
     live: Option<&mut dyn Live>,
-) -> Result<Outcome, ProfileError> {
+) -> Result<ExperimentOutcome, ProfileError> {
     run_whole(machines, None, experiment, (seed, quick), live)
 }
 
@@ -386,7 +386,7 @@ pub fn run_again(
     experiment: &dyn Experiment,
     seed: u64,
     quick: bool,
-) -> Result<Outcome, ProfileError> {
+) -> Result<ExperimentOutcome, ProfileError> {
     run_whole(machines, Some(memo), experiment, (seed, quick), None)
 }
 
@@ -396,9 +396,9 @@ fn run_whole<'a>(
     experiment: &dyn Experiment,
     (seed, quick): (u64, bool),
     live: Option<&'a mut (dyn Live + 'a)>,
-) -> Result<Outcome, ProfileError> {
+) -> Result<ExperimentOutcome, ProfileError> {
     let name = experiment.name();
-    let outcome = Outcome {
+    let outcome = ExperimentOutcome {
         experiment: name.into(),
         title: experiment.title().into(),
         rows: Vec::new(),
@@ -418,7 +418,7 @@ fn run_whole<'a>(
     Ok(run.outcome)
 }
 
-impl Outcome {
+impl ExperimentOutcome {
     /// The trace in words: its hash, or that no cell was carried.
     pub fn happened(&self) -> String {
         if self.cells == 0 { "no cells".into() } else { format!("trace {:016x}, {} cells", self.trace, self.cells) }
@@ -495,7 +495,7 @@ impl Run<'_> {
     ///
     /// # Errors
     /// A machine lacks a constant.
-    pub fn pair(&mut self, scenario: &Scenario<'_>) -> Result<pair::Outcome, ProfileError> {
+    pub fn pair(&mut self, scenario: &Scenario<'_>) -> Result<pair::PairOutcome, ProfileError> {
         let outcome = match self.memo {
             Some(memo) => memo.run(scenario)?,
             None => pair::run(scenario)?,

@@ -57,7 +57,7 @@ impl Costs {
 
 /// What came of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Outcome {
+pub struct OverloadOutcome {
     /// SDUs offered per second.
     pub offered: f64,
     /// SDUs that the application has dealt with, per second.
@@ -100,7 +100,7 @@ struct Model {
 }
 
 /// Offers `per_second` SDUs, evenly, for `length`.
-pub fn run(events: Events, costs: Costs, per_second: f64, length: Duration) -> Outcome {
+pub fn run(events: Events, costs: Costs, per_second: f64, length: Duration) -> OverloadOutcome {
     let mut model = Model {
         costs,
         machine: Machine::new(events, costs.ring),
@@ -128,7 +128,7 @@ pub fn run(events: Events, costs: Costs, per_second: f64, length: Duration) -> O
         let last = model.latencies.len().saturating_sub(1);
         model.latencies.get((last as f64 * share) as usize).copied().unwrap_or_default()
     };
-    Outcome {
+    OverloadOutcome {
         offered: per_second,
         done: model.latencies.len() as f64 / seconds,
         p50: at(0.5),
@@ -251,7 +251,7 @@ impl Model {
 }
 
 /// The highest rate that is dealt with nearly whole, found by trying.
-pub fn saturation(events: Events, costs: Costs) -> Outcome {
+pub fn saturation(events: Events, costs: Costs) -> OverloadOutcome {
     let length = Duration::from_millis(200);
     let mut best = run(events, costs, 1000.0, length);
     let mut rate = 2000.0;

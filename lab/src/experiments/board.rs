@@ -4,7 +4,7 @@
 use crate::experiment::{Experiment, Figure, Origin, Run, Test};
 use crate::model::ProfileError;
 use crate::model::compete::Notice;
-use crate::model::netperf::{self, Costs, Load, Outcome};
+use crate::model::netperf::{self, Costs, Load, NetperfOutcome};
 
 const INTERRUPTS: usize = 0;
 const HALF_KILOHERTZ: usize = 1;
@@ -25,7 +25,7 @@ const KERNEL_HERTZ: f64 = 100.0;
 #[derive(Debug)]
 pub struct Board;
 
-type Curves = [[Outcome; SIZES.len()]; WAYS.len()];
+type Curves = [[NetperfOutcome; SIZES.len()]; WAYS.len()];
 
 impl Experiment for Board {
     fn name(&self) -> &'static str {
@@ -39,8 +39,15 @@ impl Experiment for Board {
     fn run(&self, run: &mut Run<'_>) -> Result<(), ProfileError> {
         let costs = Costs::of(&run.machine("hp9000-755")?)?;
         let seconds = run.size(20, 3) as f64 / 10.0;
-        let nothing =
-            Outcome { mbit_s: 0.0, pdus: 0.0, interrupts: 0.0, ticks: 0.0, clock: 0.0, crossings: 0.0, damaged: 1 };
+        let nothing = NetperfOutcome {
+            mbit_s: 0.0,
+            pdus: 0.0,
+            interrupts: 0.0,
+            ticks: 0.0,
+            clock: 0.0,
+            crossings: 0.0,
+            damaged: 1,
+        };
         let mut curves = |computes: bool| -> Curves {
             WAYS.map(|(_, notice)| {
                 SIZES.map(|socket_octets| {
@@ -87,7 +94,7 @@ fn board(run: &mut Run<'_>, alone: &Curves, loaded: &Curves) {
     let ticks = |way: usize, hertz: f64| {
         alone[way].iter().chain(&loaded[way]).all(|o| o.ticks > 0.96 * hertz && o.ticks <= hertz)
     };
-    let clock = |outcome: &Outcome| (0.94 * KERNEL_HERTZ..=KERNEL_HERTZ).contains(&outcome.clock);
+    let clock = |outcome: &NetperfOutcome| (0.94 * KERNEL_HERTZ..=KERNEL_HERTZ).contains(&outcome.clock);
     let slowest = all().map(|outcome| outcome.clock).fold(999.0, f64::min);
     run.words(
         "E-14",

@@ -2,7 +2,7 @@
 //! ways beside them; and for which costs of an interrupt and of a wake-up the paper's sentences hold.
 
 use crate::experiment::{Experiment, Figure, Origin, Run, Test};
-use crate::model::compete::{self, Costs, Load, Notice, Outcome};
+use crate::model::compete::{self, CompetitionOutcome, Costs, Load, Notice};
 use crate::model::{Profile, ProfileError, Random, Scheduler};
 
 const CLOCKS: [Notice; 5] = [
@@ -62,7 +62,7 @@ impl Bench {
         Ok(Bench { costs: costs(m)?, segment: m.get("segment_octets")?, seconds })
     }
 
-    fn run(&self, notice: Notice, octets: f64, computes: bool) -> Outcome {
+    fn run(&self, notice: Notice, octets: f64, computes: bool) -> CompetitionOutcome {
         let load = load(self.costs, notice, self.segment, octets, computes);
         compete::run(&load, self.seconds, false, &mut Random::new(0))
     }

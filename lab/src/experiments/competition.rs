@@ -42,7 +42,7 @@ impl Experiment for Competition {
             run.happened(beside.pdus, beside.cells);
             points.push((share, beside));
         }
-        let lost = |of: &write::Outcome| (1.0 - of.mbit_s / alone.mbit_s) * 100.0;
+        let lost = |of: &write::WriteOutcome| (1.0 - of.mbit_s / alone.mbit_s) * 100.0;
         let full = points[3].1;
         run.predicted_words(
             "B-44",

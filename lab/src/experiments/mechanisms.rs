@@ -5,7 +5,7 @@
 use super::seed000::{SIZES, at, axes, copied_and_transferred, maximum};
 use super::units::{MEBI, line_mbit_s};
 use crate::experiment::{Experiment, Figure, MEBIBIT, Origin, Run, Test};
-use crate::model::pair::{Outcome, Scenario, Transport};
+use crate::model::pair::{PairOutcome, Scenario, Transport};
 use crate::model::remapping::{self, Arrivals, Guessed, Moved, Work};
 use crate::model::{Profile, ProfileError};
 use eni155p::driver::single_copy::Mechanisms;
@@ -68,7 +68,7 @@ const CASES: [Case; 11] = [
 #[derive(Debug)]
 struct Curve {
     moved: Vec<Moved>,
-    rates: Vec<Outcome>,
+    rates: Vec<PairOutcome>,
 }
 
 impl Curve {
@@ -90,7 +90,7 @@ impl Curve {
         Ok(Curve { moved, rates })
     }
 
-    fn points(&self, of: impl Fn(&Moved, &Outcome) -> f64) -> Vec<(f64, f64)> {
+    fn points(&self, of: impl Fn(&Moved, &PairOutcome) -> f64) -> Vec<(f64, f64)> {
         let each = SIZES.iter().zip(self.moved.iter().zip(&self.rates));
         each.map(|(octets, (moved, rate))| (*octets as f64, of(moved, rate))).collect()
     }
@@ -402,7 +402,7 @@ fn table_1(run: &mut Run<'_>, curves: &[Curve]) -> Result<(), ProfileError> {
 }
 
 fn figures(run: &mut Run<'_>, curves: &[Curve]) {
-    let mut add = |name: &str, title: &str, y: &str, log, cases: &[usize], of: &dyn Fn(&Moved, &Outcome) -> f64| {
+    let mut add = |name: &str, title: &str, y: &str, log, cases: &[usize], of: &dyn Fn(&Moved, &PairOutcome) -> f64| {
         let mut figure = axes(name, title, log);
         figure.axes[1] = y.into();
         if y == MEBIBIT && !log {

@@ -2,7 +2,7 @@
 
 use super::units::{MEBI, line_mbit_s};
 use crate::experiment::{Experiment, Figure, MEBIBIT, Origin, Run, Test};
-use crate::model::pair::{Outcome, Scenario, Transport};
+use crate::model::pair::{PairOutcome, Scenario, Transport};
 use crate::model::{Level, Machine, Profile, ProfileError, Random, Work, tandem};
 use wire::{CellRate, Time, aal5};
 
@@ -115,7 +115,7 @@ impl Arithmetic {
 }
 
 /// All sizes by one way of sending and receiving.
-fn sweep(run: &mut Run<'_>, single_copy: bool) -> Result<Vec<Outcome>, ProfileError> {
+fn sweep(run: &mut Run<'_>, single_copy: bool) -> Result<Vec<PairOutcome>, ProfileError> {
     let machine = run.machine("pentium90-neptune")?;
     let pdus = run.size(2048, 300);
     let mut outcomes = Vec::new();
@@ -128,10 +128,10 @@ fn sweep(run: &mut Run<'_>, single_copy: bool) -> Result<Vec<Outcome>, ProfileEr
 }
 
 /// The least size, in steps of 64 octets, at which single copy fills 98.5 % of the line.
-fn reached_at(run: &mut Run<'_>, known: &[Outcome]) -> Result<usize, ProfileError> {
+fn reached_at(run: &mut Run<'_>, known: &[PairOutcome]) -> Result<usize, ProfileError> {
     let machine = run.machine("pentium90-neptune")?;
     let pdus = run.size(1024, 150);
-    let full = |n: usize, o: &Outcome| o.carried_mbit_s >= 0.985 * line_mbit_s(n);
+    let full = |n: usize, o: &PairOutcome| o.carried_mbit_s >= 0.985 * line_mbit_s(n);
     let (mut low, mut high) = (64, SIZES.iter().zip(known).find(|(n, o)| full(**n, o)).map_or(16_384, |(n, _)| *n));
     while high - low > 64 {
         let octets = (low + high) / 128 * 64;
@@ -147,7 +147,7 @@ const RUNS: [u64; 2] = [10, 4];
 
 /// Several runs of one size.
 #[derive(Debug)]
-struct Runs(Vec<Outcome>);
+struct Runs(Vec<PairOutcome>);
 
 impl Runs {
     /// From one machine to another. The runs differ by when processes of the system wake up beside sender and receiver.
@@ -183,7 +183,7 @@ impl Runs {
     }
 
     /// Mean, least and greatest.
-    fn of(&self, of: impl Fn(&Outcome) -> f64) -> [f64; 3] {
+    fn of(&self, of: impl Fn(&PairOutcome) -> f64) -> [f64; 3] {
         let all = || self.0.iter().map(&of);
         let mean = all().sum::<f64>() / self.0.len().max(1) as f64;
         [mean, all().fold(f64::MAX, f64::min), all().fold(0.0, f64::max)]
@@ -212,7 +212,7 @@ fn loops(run: &mut Run<'_>, single_copy: bool) -> Result<Vec<Runs>, ProfileError
     SIZES.into_iter().map(|octets| Runs::looped(run, octets, single_copy, &mut random)).collect()
 }
 
-pub(super) fn at(outcomes: &[Outcome], octets: usize) -> &Outcome {
+pub(super) fn at(outcomes: &[PairOutcome], octets: usize) -> &PairOutcome {
     &outcomes[SIZES.iter().position(|n| *n == octets).unwrap_or(0)]
 }
 

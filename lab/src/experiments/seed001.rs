@@ -314,7 +314,7 @@ fn period(hz: f64) -> Duration {
 }
 
 /// Cells at OC-3c's rate into the real card, whose driver's clock ticks so many times each second.
-fn polled(hz: f64, seconds: f64, tick_cost: f64) -> poll::Outcome {
+fn polled(hz: f64, seconds: f64, tick_cost: f64) -> poll::PollOutcome {
     let interval = CellRate::OC3C.interval_nanos();
     let cells = (1..).map(|n: u64| Time::from_nanos((n as f64 * interval) as u64));
     poll::run(cells, period(hz), tick_cost, Time::from_nanos((seconds * 1e9) as u64))

@@ -2,7 +2,7 @@
 
 use super::units::{MEBI, line_mbit_s};
 use crate::experiment::{Experiment, MEBIBIT, Measured, Probe, Run, Test};
-use crate::model::pair::{Outcome, Scenario, Transport};
+use crate::model::pair::{PairOutcome, Scenario, Transport};
 use crate::model::{Profile, ProfileError};
 use endpoint::DataPath;
 
@@ -128,7 +128,7 @@ impl Tables {
         Ok(())
     }
 
-    fn ttcp(run: &mut Run<'_>, transport: Transport, single_copy: bool) -> Result<Outcome, ProfileError> {
+    fn ttcp(run: &mut Run<'_>, transport: Transport, single_copy: bool) -> Result<PairOutcome, ProfileError> {
         let machine = run.machine("pentium90-neptune")?;
         let pdus = run.size(2048, 500);
         let scenario = Scenario { octets: OCTETS, single_copy, ..Scenario::new(&machine, &machine, transport, pdus) };

@@ -399,7 +399,7 @@ impl Experiment for Buffers {
         }
         let (small, last) = (2, sizes.len() - 1);
         let per_octet = |way: usize, i: usize| {
-            let outcome: write::Outcome = curves[way][i].1;
+            let outcome: write::WriteOutcome = curves[way][i].1;
             outcome.processor / outcome.mbit_s * 8000.0
         };
         run.words(

@@ -4,7 +4,7 @@
 //! The rows' phrases of the first are of its abstract; those of the others are in our words.
 
 use crate::experiment::{Experiment, Figure, Origin, Run, Test};
-use crate::model::ubr::{self, Outcome, Policy, Scenario};
+use crate::model::ubr::{self, Policy, Scenario, UbrOutcome};
 use crate::model::{ProfileError, Random};
 use std::time::Duration;
 
@@ -30,9 +30,9 @@ struct Point {
 }
 
 impl Point {
-    fn of(policy: Policy, packet: usize, queue: u32, outcomes: &[Outcome]) -> Self {
+    fn of(policy: Policy, packet: usize, queue: u32, outcomes: &[UbrOutcome]) -> Self {
         let n = outcomes.len().max(1) as f64;
-        let mean = |of: &dyn Fn(&Outcome) -> f64| outcomes.iter().map(of).sum::<f64>() / n;
+        let mean = |of: &dyn Fn(&UbrOutcome) -> f64| outcomes.iter().map(of).sum::<f64>() / n;
         let each = || outcomes.iter().map(|outcome| outcome.effective);
         let extremes = [each().fold(f64::INFINITY, f64::min), each().fold(0.0, f64::max)];
         Point {
@@ -40,7 +40,7 @@ impl Point {
             packet,
             queue,
             effective: [mean(&|outcome| outcome.effective), extremes[0], extremes[1]],
-            fairness: mean(&Outcome::fairness),
+            fairness: mean(&UbrOutcome::fairness),
             dead: mean(&|outcome| outcome.dead),
             idle: mean(&|outcome| outcome.idle),
             parts: outcomes.iter().map(|outcome| outcome.parts).sum(),

@@ -76,7 +76,7 @@ pub struct Load {
 
 /// What came of it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Outcome {
+pub struct CompetitionOutcome {
     /// Of netperf's octets, 10^6 bit/s.
     pub mbit_s: f64,
     /// Wake-ups of netperf at the receiver after another process, for each segment.
@@ -376,7 +376,7 @@ impl Run<'_> {
 }
 
 /// Runs for so many seconds of virtual time, with echoes if `pings`.
-pub fn run(load: &Load, seconds: f64, pings: bool, random: &mut Random) -> Outcome {
+pub fn run(load: &Load, seconds: f64, pings: bool, random: &mut Random) -> CompetitionOutcome {
     let host = || Host {
         machine: Machine::scheduled(load.costs.scheduler, &[1.0; 4]),
         device: VecDeque::new(),
@@ -424,7 +424,7 @@ pub fn run(load: &Load, seconds: f64, pings: bool, random: &mut Random) -> Outco
         }
     }
     let receiver = &run.hosts[1];
-    Outcome {
+    CompetitionOutcome {
         mbit_s: run.copied as f64 * load.segment * 8.0 / seconds / 1e6,
         wakes: receiver.wakes as f64 / run.copied.max(1) as f64,
         interrupts: receiver.interrupts as f64 / seconds,
@@ -451,7 +451,7 @@ mod tests {
         Load { notice, costs: COSTS, window, segment: 9180.0, computes }
     }
 
-    fn rate(load: &Load) -> Outcome {
+    fn rate(load: &Load) -> CompetitionOutcome {
         run(load, 1.0, false, &mut Random::new(1))
     }
 

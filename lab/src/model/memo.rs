@@ -1,8 +1,8 @@
 //! What came of scenarios that have run before: an analysis that changes one constant after another meets most of them again.
 //!
-//! In: a [`Scenario`]. Out: its [`Outcome`], computed once for everything that it depends on: costs, sizes and seeds, not names.
+//! In: a [`Scenario`]. Out: its [`PairOutcome`], computed once for everything that it depends on: costs, sizes and seeds, not names.
 
-use super::pair::{self, Outcome, Scenario};
+use super::pair::{self, PairOutcome, Scenario};
 use super::profile::ProfileError;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -12,14 +12,14 @@ const MOST: usize = 1 << 16;
 
 /// Outcomes by what they depend on.
 #[derive(Debug, Default)]
-pub struct Memo(Mutex<BTreeMap<String, Outcome>>);
+pub struct Memo(Mutex<BTreeMap<String, PairOutcome>>);
 
 impl Memo {
     /// The outcome of a scenario.
     ///
     /// # Errors
     /// A machine lacks a constant.
-    pub fn run(&self, scenario: &Scenario<'_>) -> Result<Outcome, ProfileError> {
+    pub fn run(&self, scenario: &Scenario<'_>) -> Result<PairOutcome, ProfileError> {
         let key = pair::depends_on(scenario)?;
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&key).copied();
         if let Some(outcome) = known {

@@ -97,7 +97,7 @@ pub struct Load {
 
 /// What came of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Outcome {
+pub struct NetperfOutcome {
     /// Of netperf's octets, 10^6 bit/s.
     pub mbit_s: f64,
     /// PDUs that the receiver's board took in, for each second.
@@ -401,7 +401,7 @@ fn pseudo_header(pdu: &[u8]) -> u16 {
 }
 
 /// Runs for so many seconds of virtual time; `None` if a socket cannot be made.
-pub fn run(load: &Load, seconds: f64) -> Option<Outcome> {
+pub fn run(load: &Load, seconds: f64) -> Option<NetperfOutcome> {
     let mut hosts = [Host::new(0, load)?, Host::new(1, load)?];
     let end = Time::ZERO + Duration::from_secs_f64(seconds);
     let (mut now, mut tokens) = (Time::ZERO, Vec::new());
@@ -434,7 +434,7 @@ pub fn run(load: &Load, seconds: f64) -> Option<Outcome> {
     }
     let receiver = &hosts[1];
     let octets = receiver.octets;
-    Some(Outcome {
+    Some(NetperfOutcome {
         mbit_s: octets as f64 * 8.0 / seconds / 1e6,
         pdus: receiver.board.received().pdus as f64 / seconds,
         interrupts: receiver.interrupts as f64 / seconds,
@@ -449,7 +449,7 @@ pub fn run(load: &Load, seconds: f64) -> Option<Outcome> {
 mod tests {
     use super::*;
 
-    fn outcome(notice: Notice, socket_octets: usize, computes: bool) -> Outcome {
+    fn outcome(notice: Notice, socket_octets: usize, computes: bool) -> NetperfOutcome {
         let machine = Profile::named("hp9000-755").unwrap();
         let costs = Costs::of(&machine).unwrap();
         run(&Load { notice, costs, socket_octets, computes }, 0.4).unwrap()

@@ -69,7 +69,7 @@ impl<'a> Scenario<'a> {
 
 /// What came of it. Rates are of the application's octets, in 10^6 bit/s.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Outcome {
+pub struct PairOutcome {
     /// The rate at which writes returned: ttcp's, which does not count the close.
     pub sent_mbit_s: f64,
     /// From the first read to the last.
@@ -373,7 +373,7 @@ pub(super) fn depends_on(scenario: &Scenario<'_>) -> Result<String, ProfileError
 ///
 /// # Errors
 /// A machine lacks a constant.
-pub fn run(scenario: &Scenario<'_>) -> Result<Outcome, ProfileError> {
+pub fn run(scenario: &Scenario<'_>) -> Result<PairOutcome, ProfileError> {
     let (mut hosts, tcp) = (Vec::new(), scenario.transport == Transport::Tcp);
     for (number, (costs, beside)) in machines(scenario)?.into_iter().enumerate() {
         let carrier = Carrier::new(scenario.transport, number, scenario.octets, costs.socket_octets);
@@ -405,7 +405,7 @@ pub fn run(scenario: &Scenario<'_>) -> Result<Outcome, ProfileError> {
     let over = |pdus: u64, span: Duration| bits * pdus as f64 / span.as_secs_f64().max(1e-9);
     let start = u64::from(!tcp);
     let [written, first, last, arrived_first, arrived_last] = run.moments;
-    Ok(Outcome {
+    Ok(PairOutcome {
         sent_mbit_s: over(run.written.saturating_sub(start), written.since(Time::ZERO)),
         received_mbit_s: over(run.read.saturating_sub(start), last.since(first)),
         carried_mbit_s: over(run.arrived.saturating_sub(1 + start), arrived_last.since(arrived_first)),

@@ -15,7 +15,7 @@ const CIRCUITS: u64 = 8;
 
 /// What came of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Outcome {
+pub struct PipelineOutcome {
     /// Cells stored, in 10^6 bit/s of whole cells over the time that the line was busy.
     pub mbit_s: f64,
     /// Cells that came.
@@ -30,7 +30,7 @@ pub struct Outcome {
     pub works: Works,
 }
 
-impl Outcome {
+impl PipelineOutcome {
     /// The share of the cells that were dropped.
     pub fn loss(&self) -> f64 {
         self.lost as f64 / self.cells.max(1) as f64
@@ -42,7 +42,7 @@ impl Outcome {
 ///
 /// # Errors
 /// Capacities that the card cannot have.
-pub fn run(build: Build, cells: u64, apart: u64, drains: bool) -> Result<Outcome, ConfigError> {
+pub fn run(build: Build, cells: u64, apart: u64, drains: bool) -> Result<PipelineOutcome, ConfigError> {
     let mut pipeline = Pipeline::configured(build)?;
     let header = |n: u64| {
         let circuit = CircuitId::new(0, 32 + (n % CIRCUITS) as u16).unwrap_or_default();
@@ -87,7 +87,7 @@ pub fn run(build: Build, cells: u64, apart: u64, drains: bool) -> Result<Outcome
         host(&mut pipeline);
     }
     let lost = pipeline.counters().dropped_total();
-    Ok(Outcome { mbit_s, cells, lost, read, damaged, works: pipeline.works() })
+    Ok(PipelineOutcome { mbit_s, cells, lost, read, damaged, works: pipeline.works() })
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ const VCI: u16 = 100;
 
 /// What came of it.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Outcome {
+pub struct PollOutcome {
     /// Cells that came.
     pub cells: u64,
     /// Cells that the card had no room for.
@@ -54,7 +54,7 @@ struct Poller {
     kept: VecDeque<(u64, Time)>,
     waited: Duration,
     buffer: Vec<u8>,
-    outcome: Outcome,
+    outcome: PollOutcome,
 }
 
 impl Poller {
@@ -66,7 +66,7 @@ impl Poller {
         // An application that takes all it is given.
         machine.submit(Level::Process, Work::cached(1e9), ());
         let (kept, buffer) = (VecDeque::new(), vec![0; BUFFER_OCTETS / PAYLOAD_OCTETS * PAYLOAD_OCTETS]);
-        Some(Poller { host, machine, kept, waited: Duration::ZERO, buffer, outcome: Outcome::default() })
+        Some(Poller { host, machine, kept, waited: Duration::ZERO, buffer, outcome: PollOutcome::default() })
     }
 
     /// When the driver's clock or the card is due.
@@ -115,9 +115,9 @@ impl Poller {
 
 /// Cells come when `arrivals` say, in order, until `end`; the driver's clock ticks each `tick`, which costs the processor
 /// `tick_cost` seconds.
-pub fn run(arrivals: impl IntoIterator<Item = Time>, tick: Duration, tick_cost: f64, end: Time) -> Outcome {
+pub fn run(arrivals: impl IntoIterator<Item = Time>, tick: Duration, tick_cost: f64, end: Time) -> PollOutcome {
     let (Some(mut host), Some(circuit)) = (Poller::new(tick), CircuitId::new(0, VCI)) else {
-        return Outcome::default();
+        return PollOutcome::default();
     };
     let mut arrivals = arrivals.into_iter().peekable();
     let mut now = Time::ZERO;

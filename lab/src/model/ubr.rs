@@ -58,7 +58,7 @@ impl Scenario {
 
 /// What came of it while it was watched.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Outcome {
+pub struct UbrOutcome {
     /// Octets that each receiver has read, in order and once each.
     pub octets: Vec<u64>,
     /// All of them, against what the line could carry in packets of that size.
@@ -79,7 +79,7 @@ pub struct Outcome {
     pub hash: u64,
 }
 
-impl Outcome {
+impl UbrOutcome {
     /// Jain's index of the receivers' shares: 1 if all got the same, 1/n if one got all.
     pub fn fairness(&self) -> f64 {
         let (mut sum, mut squares) = (0.0, 0.0);
@@ -162,7 +162,7 @@ fn wake(slot: u64, nanos: f64, due: Option<Time>) -> u64 {
 }
 
 /// Runs a scenario; `None` if the switch has no place for so many connections.
-pub fn run(scenario: &Scenario, mut random: Random) -> Option<Outcome> {
+pub fn run(scenario: &Scenario, mut random: Random) -> Option<UbrOutcome> {
     let nanos = 1e9 / CellRate::OC3C.cells_per_s();
     let slots = |time: Duration| (time.as_nanos() as f64 / nanos) as u64;
     let room = scenario.packet + LLC_OCTETS;
@@ -210,7 +210,7 @@ pub fn run(scenario: &Scenario, mut random: Random) -> Option<Outcome> {
     for n in octets.iter().chain([&world.out, &world.dead, &world.parts, &dropped]) {
         trace.add(&n.to_be_bytes());
     }
-    Some(Outcome {
+    Some(UbrOutcome {
         effective: octets.iter().sum::<u64>() as f64 / most,
         dead: dead / length as f64,
         idle: 1.0 - out / length as f64,
@@ -366,7 +366,7 @@ impl World {
 mod tests {
     use super::*;
 
-    fn of(policy: Policy, packet: usize, queue: u32) -> Outcome {
+    fn of(policy: Policy, packet: usize, queue: u32) -> UbrOutcome {
         run(&Scenario::new(policy, packet, queue, Duration::from_millis(150)), Random::new(3)).unwrap()
     }
 
@@ -399,7 +399,7 @@ mod tests {
 
     #[test]
     fn jain_s_index_is_one_for_equal_shares_and_the_reciprocal_of_their_number_for_one() {
-        let outcome = |octets: &[u64]| Outcome {
+        let outcome = |octets: &[u64]| UbrOutcome {
             octets: octets.to_vec(),
             effective: 0.0,
             dead: 0.0,

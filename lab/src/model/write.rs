@@ -34,7 +34,7 @@ pub enum Driver {
 
 /// What came of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Outcome {
+pub struct WriteOutcome {
     /// Of the application's octets that came out as they went in, 10^6 bit/s.
     pub mbit_s: f64,
     /// The share of the time that the processor was busy with it.
@@ -263,7 +263,7 @@ pub fn run(
     octets: usize,
     writes: u64,
     refill: bool,
-) -> Result<Outcome, ProfileError> {
+) -> Result<WriteOutcome, ProfileError> {
     go(machine, driver, octets, writes, refill, None)
 }
 
@@ -277,7 +277,7 @@ pub fn run_beside(
     octets: usize,
     writes: u64,
     rival: Option<Rival>,
-) -> Result<Outcome, ProfileError> {
+) -> Result<WriteOutcome, ProfileError> {
     go(machine, driver, octets, writes, false, rival)
 }
 
@@ -288,7 +288,7 @@ fn go(
     writes: u64,
     refill: bool,
     rival: Option<Rival>,
-) -> Result<Outcome, ProfileError> {
+) -> Result<WriteOutcome, ProfileError> {
     let (bus, work) = (Bus::new(machine)?, call(machine, driver, octets, refill)?);
     let variant = match driver {
         Driver::KernelBuffer => Variant::KernelIdle,
@@ -298,7 +298,7 @@ fn go(
     };
     let at_once = driver == Driver::InfinitelyFast;
     let line = if at_once { CellRate::from_cells_per_s(AT_ONCE) } else { Some(line(machine)?) };
-    let none = Outcome { mbit_s: 0.0, processor: 0.0, cells: 0, pdus: 0, damaged: writes };
+    let none = WriteOutcome { mbit_s: 0.0, processor: 0.0, cells: 0, pdus: 0, damaged: writes };
     let (Some(mut host), Some(mut receiver)) =
         (line.and_then(|line| host(line, variant)), Receiver::new(octets).filter(|_| octets <= BUFFER_OCTETS))
     else {
@@ -382,7 +382,7 @@ fn go(
         }
     }
     let seconds = now.as_secs_f64().max(1e-12);
-    Ok(Outcome {
+    Ok(WriteOutcome {
         mbit_s: octets as f64 * 8.0 * receiver.pdus as f64 / seconds / 1e6,
         processor: (simulated.busy()[0] + simulated.busy()[1]) / seconds,
         cells: receiver.cells,

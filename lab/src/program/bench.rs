@@ -33,7 +33,7 @@ pub(crate) struct Bench {
 }
 
 /// What a measurement is told.
-trait Options: Sized {
+trait QuickOptions: Sized {
     /// The same cases, of fewer sizes where they take long, each with one short run.
     fn quick(self) -> Self;
 
@@ -54,23 +54,23 @@ enum BenchCommand {
     /// Shards of a network: traffic between two shards, two switches on two threads, two pairs of applications
     Shards(shards::Options),
     /// The model of the ENI155P alone, driven by our own driver, beside memcpy and the card's line
-    Adapter(adapter::Options),
+    Adapter(adapter::AdapterOptions),
     /// Call set-ups and releases a second through one and five switches, in virtual time on one core
-    Calls(calls::Options),
+    Calls(calls::CallsOptions),
     /// A constant rate beside best effort of the same endpoint: rate and jitter on links of cells and of frames
-    Contract(contract::Options),
+    Contract(contract::ContractOptions),
     /// Event strategies over load: throughput, latency and processor share; cost with scale
-    Events(events::Options),
+    Events(events::EventsOptions),
     /// Data paths over the size of the PDU
     Paths(paths::Options),
     /// The cost of the library of `cellway run` for a program that does not use ATM
     Preload(preload::Options),
     /// Messages between two processes on two cores, by a direct circuit, beside the machine's limits and beside peers
-    Endpoint(endpoint::Options),
+    Endpoint(endpoint::EndpointOptions),
     /// The laboratory: simulated cells per second on one core, with the real state machines in the loop
-    Lab(lab::Options),
+    Lab(lab::LabOptions),
     /// TCP and ping by IP over ATM between two network namespaces, beside a plain TUN forwarder and beside veth
-    Ip(ip::Options),
+    Ip(ip::IpOptions),
 }
 
 /// `cellway-lab bench`

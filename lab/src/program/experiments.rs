@@ -12,7 +12,7 @@ mod tidy;
 
 use crate::results::{ExperimentRow, LabList, LabRun, Listed};
 use ::lab::evidence;
-use ::lab::experiment::{self, Experiment, Live, Outcome, Published, Row, Verdict};
+use ::lab::experiment::{self, Experiment, ExperimentOutcome, Live, Published, Row, Verdict};
 use ::lab::experiments;
 use ::lab::model::Profile;
 use anyhow::{Context as _, Result, bail};
@@ -151,7 +151,7 @@ fn machine_named(given: &[Profile], name: &str) -> Result<Profile> {
 }
 
 /// Runs experiments one after another, with a bar on a terminal.
-fn perform(chosen: &[&'static dyn Experiment], common: &Common) -> Result<Vec<Outcome>> {
+fn perform(chosen: &[&'static dyn Experiment], common: &Common) -> Result<Vec<ExperimentOutcome>> {
     let bar =
         if std::io::stderr().is_terminal() { ProgressBar::new(chosen.len() as u64) } else { ProgressBar::hidden() };
     if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}") {
@@ -190,7 +190,7 @@ fn perform(chosen: &[&'static dyn Experiment], common: &Common) -> Result<Vec<Ou
 }
 
 /// The rows of an experiment, each with the experiment's name.
-fn rows_of(outcome: &Outcome) -> Vec<ExperimentRow> {
+fn rows_of(outcome: &ExperimentOutcome) -> Vec<ExperimentRow> {
     let of = |row: &Row| ExperimentRow { experiment: outcome.experiment.clone(), row: row.clone() };
     outcome.rows.iter().map(of).collect()
 }
@@ -200,7 +200,7 @@ fn named(summary: BTreeMap<&str, usize>) -> BTreeMap<String, usize> {
 }
 
 /// How many rows there are of each kind of evidence.
-fn summary(outcomes: &[Outcome]) -> BTreeMap<&'static str, usize> {
+fn summary(outcomes: &[ExperimentOutcome]) -> BTreeMap<&'static str, usize> {
     let mut counts = BTreeMap::new();
     for row in outcomes.iter().flat_map(|o| &o.rows) {
         *counts.entry(row.verdict.name()).or_default() += 1;
@@ -251,7 +251,7 @@ fn verdict(row: &Row) -> String {
     }
 }
 
-fn text(outcomes: &[Outcome]) -> String {
+fn text(outcomes: &[ExperimentOutcome]) -> String {
     let mut text = String::new();
     for outcome in outcomes {
         text.push_str(&format!("{}: {}\n", outcome.experiment, outcome.title));
@@ -289,7 +289,7 @@ fn text(outcomes: &[Outcome]) -> String {
 }
 
 /// Predictions against degrees of freedom, by paper.
-fn evidence_text(outcomes: &[Outcome]) -> String {
+fn evidence_text(outcomes: &[ExperimentOutcome]) -> String {
     let papers = evidence::papers(outcomes).unwrap_or_default();
     let total = |of: fn(&evidence::Paper) -> usize| papers.iter().map(of).sum::<usize>();
     let row = |name: &str, n: [usize; 7]| {

@@ -8,7 +8,7 @@ mod page;
 
 pub use page::page;
 
-use crate::experiment::{Outcome, Row, Verdict, run_again};
+use crate::experiment::{ExperimentOutcome, Row, Verdict, run_again};
 use crate::experiments::ALL;
 use crate::model::memo::Memo;
 use crate::model::{Profile, ProfileError};
@@ -63,7 +63,7 @@ impl Sensitivity {
     }
 }
 
-fn moves(before: &Outcome, after: &Outcome, factor: f64) -> Vec<Move> {
+fn moves(before: &ExperimentOutcome, after: &ExperimentOutcome, factor: f64) -> Vec<Move> {
     let pairs = before.rows.iter().zip(&after.rows);
     let moved = pairs.filter(|(a, b)| a != b && a.verdict != Verdict::Absent);
     moved
@@ -84,7 +84,7 @@ fn moves(before: &Outcome, after: &Outcome, factor: f64) -> Vec<Move> {
 fn one(
     profile: &Profile,
     name: &str,
-    (baseline, memo): (&[Outcome], &Memo),
+    (baseline, memo): (&[ExperimentOutcome], &Memo),
     (seed, quick, factor): (u64, bool, f64),
 ) -> Result<Sensitivity, ProfileError> {
     let constant = &profile.constants[name];
@@ -98,8 +98,10 @@ fn one(
     machines.extend(Profile::built_in()?.into_iter().filter(copied));
     machines.iter_mut().try_for_each(|machine| machine.set(name, constant.value * factor))?;
     let mut all = Vec::new();
-    let reads = |machine: &Profile, outcome: &Outcome| outcome.constants.contains(&format!("{}.{name}", machine.name));
-    let uses = |outcome: &Outcome| machines.iter().any(|machine| reads(machine, outcome));
+    let reads = |machine: &Profile, outcome: &ExperimentOutcome| {
+        outcome.constants.contains(&format!("{}.{name}", machine.name))
+    };
+    let uses = |outcome: &ExperimentOutcome| machines.iter().any(|machine| reads(machine, outcome));
     for (i, before) in baseline.iter().enumerate().filter(|(_, outcome)| uses(outcome)) {
         all.extend(moves(before, &run_again(&machines, memo, ALL[i], seed, quick)?, factor));
     }
@@ -120,7 +122,7 @@ fn one(
 pub fn all(seed: u64, quick: bool, factor: f64) -> Result<Vec<Sensitivity>, ProfileError> {
     let memo = Memo::default();
     let run = |experiment: &&dyn crate::experiment::Experiment| run_again(&[], &memo, *experiment, seed, quick);
-    let baseline = in_parallel(ALL, run).into_iter().collect::<Result<Vec<Outcome>, _>>()?;
+    let baseline = in_parallel(ALL, run).into_iter().collect::<Result<Vec<ExperimentOutcome>, _>>()?;
     let profiles = Profile::built_in()?;
     let free: Vec<(&Profile, &str)> =
         profiles.iter().flat_map(|profile| profile.free().map(move |(name, _)| (profile, name))).collect();

@@ -3,20 +3,20 @@
 mod checklist;
 mod networks;
 
-use lab::experiment::{Outcome, Row, Verdict, run};
+use lab::experiment::{ExperimentOutcome, Row, Verdict, run};
 use lab::experiments::{ALL, named, shard};
 use lab::model::Profile;
 use lab::model::pair::{self, Scenario, Transport};
 use lab::model::write::{self, Driver};
 use std::sync::OnceLock;
 
-fn quick(name: &str) -> Outcome {
+fn quick(name: &str) -> ExperimentOutcome {
     run(named(name).unwrap(), 7, true, None).unwrap()
 }
 
 /// All of them, run once.
-fn all() -> &'static [Outcome] {
-    static ALL_QUICK: OnceLock<Vec<Outcome>> = OnceLock::new();
+fn all() -> &'static [ExperimentOutcome] {
+    static ALL_QUICK: OnceLock<Vec<ExperimentOutcome>> = OnceLock::new();
     ALL_QUICK.get_or_init(|| ALL.iter().map(|e| quick(e.name())).collect())
 }
 

@@ -27,8 +27,8 @@
 //! let n = emit(&[Turn::between(2, 5).unwrap()], Kind::MESSAGE, b"hello", &mut packet);
 //! fabric.send(alpha, &packet[..n], 7, Time::ZERO)?;
 //! fabric.run(Time::from_micros(10));
-//! assert_eq!(fabric.poll_outcome().map(|(_, host, outcome)| (host, outcome)), Some((alpha, Outcome::Sent(7))));
-//! let (at, host, Outcome::Arrived(octets)) = fabric.poll_outcome().unwrap() else { panic!() };
+//! assert_eq!(fabric.poll_outcome().map(|(_, host, outcome)| (host, outcome)), Some((alpha, PacketOutcome::Sent(7))));
+//! let (at, host, PacketOutcome::Arrived(octets)) = fabric.poll_outcome().unwrap() else { panic!() };
 //! assert_eq!((host, octets.len()), (beta, n - 1));
 //! assert!(at < Time::from_nanos(600));
 //! # Ok::<(), lanai::fabric::FabricError>(())

@@ -22,7 +22,7 @@ impl Session {
     /// comes before its first event if it is taken first.
     ///
     /// ```no_run
-    /// use endpoint::calls::{Event, Outcome, Sap, Session, Step};
+    /// use endpoint::calls::{Event, StepOutcome, Sap, Session, Step};
     /// use wire::q2931::CauseValue;
     ///
     /// // Answers all calls, and releases each as soon as it is up.
@@ -35,7 +35,7 @@ impl Session {
     ///         _ => {}
     ///     }
     ///     while let Some(outcome) = session.next_outcome() {
-    ///         if let Outcome::Refused(reason) = outcome {
+    ///         if let StepOutcome::Refused(reason) = outcome {
     ///             eprintln!("{reason}");
     ///         }
     ///     }

@@ -18,7 +18,7 @@ use wire::{Cell, Time};
 
 /// Options of `bench adapter`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Options {
+pub(crate) struct AdapterOptions {
     /// Runs of each case, interleaved with memcpy; the medians are given
     #[arg(long, default_value_t = 9)]
     runs: usize,
@@ -88,14 +88,14 @@ fn rate(rounds: usize, octets: usize, mut round: impl FnMut() -> Result<()>) -> 
     Ok((rounds * octets * 8) as f64 / (thread_seconds() - begin) / 1e6)
 }
 
-impl super::Options for Options {
+impl super::QuickOptions for AdapterOptions {
     fn quick(self) -> Self {
-        Options { runs: 1, octets: 100_000, ..self }
+        AdapterOptions { runs: 1, octets: 100_000, ..self }
     }
 }
 
 /// `cellway-lab bench adapter`
-pub(crate) fn run(context: &Context, options: &Options) -> Result<()> {
+pub(crate) fn run(context: &Context, options: &AdapterOptions) -> Result<()> {
     if let Some(octets) = options.sdu.iter().find(|n| !(1..=wire::aal5::MAX_SDU_OCTETS).contains(n)) {
         bail!("an SDU of {octets} octets: AAL5 carries 1 to 65535");
     }

@@ -19,7 +19,7 @@ const GOAL: f64 = 20_000.0;
 
 /// What to measure.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Options {
+pub(crate) struct CallsOptions {
     /// Runs of each case; the medians are given
     #[arg(long, default_value_t = 5)]
     runs: usize,
@@ -60,20 +60,29 @@ enum Part {
     Loss,
 }
 
-impl Options {
+impl CallsOptions {
     fn has(&self, part: Part) -> bool {
         self.part == Part::All || self.part == part
     }
 }
 
-impl super::Options for Options {
+impl super::QuickOptions for CallsOptions {
     fn quick(self) -> Self {
-        Options { runs: 1, calls: 100, under_way: 16, up: 100, live_up: 100, round_trips: 20, loss_seconds: 20, ..self }
+        CallsOptions {
+            runs: 1,
+            calls: 100,
+            under_way: 16,
+            up: 100,
+            live_up: 100,
+            round_trips: 20,
+            loss_seconds: 20,
+            ..self
+        }
     }
 }
 
 /// `cellway-lab bench calls`
-pub(crate) fn run(context: &Context, options: &Options) -> Result<()> {
+pub(crate) fn run(context: &Context, options: &CallsOptions) -> Result<()> {
     let (mut rows, mut live, mut round_trip, mut sscop) = (Vec::new(), Vec::new(), None, Vec::new());
     if options.has(Part::Virtual) {
         for switches in [1, 5] {
@@ -148,7 +157,7 @@ fn losses(length: Duration) -> Result<Vec<Value>> {
     [0, 1, 5, 20].into_iter().map(one).collect()
 }
 
-fn case(options: &Options, switches: usize, up: usize) -> Result<Value> {
+fn case(options: &CallsOptions, switches: usize, up: usize) -> Result<Value> {
     let mut load = Load::new(switches)?;
     let before = resident_octets();
     load.fill(up, options.under_way)?;

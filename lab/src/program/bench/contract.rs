@@ -28,7 +28,7 @@ const IN_FLIGHT: u64 = 1024;
 
 /// What to measure.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Options {
+pub(crate) struct ContractOptions {
     /// Seconds of each case
     #[arg(long, default_value_t = 10.0)]
     seconds: f64,
@@ -41,14 +41,14 @@ pub(crate) struct Options {
     cdvt_us: u64,
 }
 
-impl super::Options for Options {
+impl super::QuickOptions for ContractOptions {
     fn quick(self) -> Self {
-        Options { seconds: 0.2, ..self }
+        ContractOptions { seconds: 0.2, ..self }
     }
 }
 
 /// `cellway-lab bench contract`
-pub(crate) fn run(context: &Context, options: &Options) -> Result<()> {
+pub(crate) fn run(context: &Context, options: &ContractOptions) -> Result<()> {
     let folder = std::env::temp_dir().join(format!("cellway-contract-{}", std::process::id()));
     let rows = ["cells", "frames"].map(|carries| measure(&folder, carries, options));
     let _ = std::fs::remove_dir_all(&folder);
@@ -77,7 +77,7 @@ pub(crate) fn run(context: &Context, options: &Options) -> Result<()> {
     })
 }
 
-fn network(carries: &str, Options { pcr, cdvt_us, .. }: &Options) -> String {
+fn network(carries: &str, ContractOptions { pcr, cdvt_us, .. }: &ContractOptions) -> String {
     let link = |host: &str, port| {
         format!("[[link]]\nends = [\"{host}\", \"s1:{port}\"]\nrate = \"OC-3c\"\ncarries = \"{carries}\"\n")
     };
@@ -108,7 +108,7 @@ struct Arrived {
     bulk: u64,
 }
 
-fn measure(folder: &Path, carries: &str, options: &Options) -> Result<Value> {
+fn measure(folder: &Path, carries: &str, options: &ContractOptions) -> Result<Value> {
     let socket = folder.join(format!("{carries}.sock"));
     let config = config::parse(&network(carries, options), "the benchmark's network")?;
     let rate = config.description.circuits.iter().find_map(|circuit| circuit.contract.pcr).context("a rate")?;

@@ -36,7 +36,7 @@ const NO_LIMIT: u8 = 100;
 
 /// What to measure.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Options {
+pub(crate) struct EventsOptions {
     /// Runs of each case, interleaved; the one with the median throughput is given
     #[arg(long, default_value_t = 3)]
     runs: usize,
@@ -67,7 +67,7 @@ pub(crate) struct Options {
     quick: bool,
 }
 
-impl Options {
+impl EventsOptions {
     fn loads(&self) -> &'static [f64] {
         if self.quick { &FEW_LOADS } else { &LOADS }
     }
@@ -86,14 +86,14 @@ impl Options {
     }
 }
 
-impl super::Options for Options {
+impl super::QuickOptions for EventsOptions {
     fn quick(self) -> Self {
-        Options { runs: 1, millis: 20, quick: true, ..self }
+        EventsOptions { runs: 1, millis: 20, quick: true, ..self }
     }
 }
 
 /// `cellway-lab bench events`
-pub(crate) fn run(context: &Context, options: &Options) -> Result<()> {
+pub(crate) fn run(context: &Context, options: &EventsOptions) -> Result<()> {
     let strategies = options.strategies();
     if strategies.is_empty() {
         bail!("no strategy has {:?} in its name; try interrupt, polling, clocked, hybrid or soft", options.only);
@@ -165,7 +165,7 @@ fn kept(strategies: &[Events], rows: &[Value]) -> Value {
 
 type Measured = (Vec<Value>, Vec<Value>, Vec<Value>, bool);
 
-fn measure(folder: &Path, options: &Options, strategies: &[Events]) -> Result<Measured> {
+fn measure(folder: &Path, options: &EventsOptions, strategies: &[Events]) -> Result<Measured> {
     let socket = folder.join("events.sock");
     let config = config::parse(&scale::limited(options.cycle_limit), "the benchmark's network")?;
     let daemon = Daemon::start(config, &socket)?;
@@ -232,7 +232,7 @@ pub(crate) fn sweep(
     Ok(samples)
 }
 
-fn modelled(strategies: &[Events], options: &Options) -> Vec<Value> {
+fn modelled(strategies: &[Events], options: &EventsOptions) -> Vec<Value> {
     let costs = overload::Costs::default();
     let length = Duration::from_millis(if options.quick { 5 } else { 200 });
     let mut rows = Vec::new();

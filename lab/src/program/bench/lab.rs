@@ -14,7 +14,7 @@ const GOAL: f64 = 10e6;
 
 /// What to measure.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Options {
+pub(crate) struct LabOptions {
     /// Runs of each scene, interleaved; the medians are given
     #[arg(long, default_value_t = 9)]
     runs: usize,
@@ -23,14 +23,14 @@ pub(crate) struct Options {
     cells: u64,
 }
 
-impl super::Options for Options {
+impl super::QuickOptions for LabOptions {
     fn quick(self) -> Self {
-        Options { runs: 1, cells: 10_000 }
+        LabOptions { runs: 1, cells: 10_000 }
     }
 }
 
 /// `cellway-lab bench lab`
-pub(crate) fn run(context: &Context, options: &Options) -> Result<()> {
+pub(crate) fn run(context: &Context, options: &LabOptions) -> Result<()> {
     let runs = options.runs.max(1);
     let cells = options.cells.clamp(10_000, 100_000_000);
     let mut samples = vec![Vec::new(); Scene::ALL.len()];

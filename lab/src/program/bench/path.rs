@@ -38,7 +38,7 @@ const DIRECT: u16 = 103;
 
 /// What to measure.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Options {
+pub(crate) struct PathOptions {
     /// Runs of each case, interleaved; minimum and median are given
     #[arg(long, default_value_t = 5)]
     runs: usize,
@@ -158,14 +158,14 @@ struct Samples {
     processors: Vec<f64>,
 }
 
-impl super::Options for Options {
+impl super::QuickOptions for PathOptions {
     fn quick(self) -> Self {
-        Options { runs: 1, millis: 20, ..self }
+        PathOptions { runs: 1, millis: 20, ..self }
     }
 }
 
 /// `cellway-lab bench path`
-pub(crate) fn run(context: &Context, options: &Options) -> Result<()> {
+pub(crate) fn run(context: &Context, options: &PathOptions) -> Result<()> {
     let length = Duration::from_millis(options.millis.clamp(20, 60_000));
     let folder = std::env::temp_dir().join(format!("cellway-bench-{}", std::process::id()));
     let result = measure(&folder, options, length);
@@ -232,7 +232,7 @@ fn compare_contracts(rows: &mut [Value]) {
     }
 }
 
-fn measure(folder: &Path, options: &Options, length: Duration) -> Result<(Vec<Value>, Vec<Value>)> {
+fn measure(folder: &Path, options: &PathOptions, length: Duration) -> Result<(Vec<Value>, Vec<Value>)> {
     let runs = options.runs.max(1);
     let wanted = |name: &str| options.only.as_ref().is_none_or(|only| name.contains(only.as_str()));
     let sizes = if options.sizes.is_empty() { SIZES.to_vec() } else { options.sizes.clone() };

@@ -35,7 +35,7 @@ const PIECES: usize = 32;
 
 /// What to measure.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Options {
+pub(crate) struct PathsOptions {
     /// Runs of each case, interleaved; the medians are given
     #[arg(long, default_value_t = 5)]
     runs: usize,
@@ -164,7 +164,7 @@ fn consume(sdu: &[u8]) -> u64 {
 }
 
 /// What came of a run.
-struct Outcome {
+struct PathOutcome {
     pdus_per_s: f64,
     lost: f64,
     counts: Counts,
@@ -190,7 +190,7 @@ struct Mark {
 }
 
 /// One run of a case.
-fn case(socket: &Path, way: Way, octets: usize, length: Duration) -> Result<Outcome> {
+fn case(socket: &Path, way: Way, octets: usize, length: Duration) -> Result<PathOutcome> {
     let [sends, receives] = way.sides();
     let (mut sender, to_beta) = endpoint(socket, "alpha", sends)?;
     let (mut receiver, _) = endpoint(socket, "beta", receives)?;
@@ -246,7 +246,7 @@ fn case(socket: &Path, way: Way, octets: usize, length: Duration) -> Result<Outc
         let (sent, before) = sent?;
         let lost = (1.0 - pdus as f64 / sent.max(1) as f64).max(0.0);
         let counts = before.zip(mark).map(|(before, mark)| before.since(mark.faults, mark.pdus)).unwrap_or_default();
-        Ok(Outcome { pdus_per_s: pdus as f64 / seconds.max(1e-9), lost, counts })
+        Ok(PathOutcome { pdus_per_s: pdus as f64 / seconds.max(1e-9), lost, counts })
     })
 }
 
@@ -336,14 +336,14 @@ fn send(
     Ok((sent, before))
 }
 
-impl super::Options for Options {
+impl super::QuickOptions for PathsOptions {
     fn quick(self) -> Self {
-        Options { runs: 1, millis: 20, ..self }
+        PathsOptions { runs: 1, millis: 20, ..self }
     }
 }
 
 /// `cellway-lab bench paths`
-pub(crate) fn run(context: &Context, options: &Options) -> Result<()> {
+pub(crate) fn run(context: &Context, options: &PathsOptions) -> Result<()> {
     let length = Duration::from_millis(options.millis.clamp(20, 10_000));
     let folder = std::env::temp_dir().join(format!("cellway-paths-{}", std::process::id()));
     let result = measure(&folder, options.runs.max(1), length);

@@ -186,14 +186,14 @@ fn run_apart(case: Case, millis: u64, preload: Option<&std::path::Path>) -> Resu
     text.trim().parse().with_context(|| format!("{} gave {text:?}", case.name()))
 }
 
-impl super::Options for Options {
+impl super::QuickOptions for PreloadOptions {
     fn quick(self) -> Self {
-        Options { runs: 1, millis: 5, ..self }
+        PreloadOptions { runs: 1, millis: 5, ..self }
     }
 }
 
 /// `cellway-lab bench preload`
-pub(crate) fn run(context: &Context, options: &Options) -> Result<()> {
+pub(crate) fn run(context: &Context, options: &PreloadOptions) -> Result<()> {
     let length = Duration::from_millis(options.millis);
     if let Some(only) = options.only {
         return output::print_lines(&only.middle_or_least(&mut case(only, length)?).to_string());

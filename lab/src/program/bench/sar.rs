@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 /// What to measure.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Options {
+pub(crate) struct SarOptions {
     /// Runs of each case, interleaved; the medians are given
     #[arg(long, default_value_t = 9)]
     runs: usize,
@@ -60,14 +60,14 @@ fn seconds_per_pass(length: Duration, mut pass: impl FnMut()) -> f64 {
     (thread_seconds() - busy) / f64::from(passes)
 }
 
-impl super::Options for Options {
+impl super::QuickOptions for SarOptions {
     fn quick(self) -> Self {
-        Options { runs: 1, millis: 1, sdu: vec![40, 1500], no_dram: true, most_circuits: 1024, ..self }
+        SarOptions { runs: 1, millis: 1, sdu: vec![40, 1500], no_dram: true, most_circuits: 1024, ..self }
     }
 }
 
 /// `cellway-lab bench sar`
-pub(crate) fn run(context: &Context, options: &Options) -> Result<()> {
+pub(crate) fn run(context: &Context, options: &SarOptions) -> Result<()> {
     let length = Duration::from_millis(options.millis.clamp(1, 10_000));
     let runs = options.runs.max(1);
     let kernels = match &options.kernel {

@@ -25,7 +25,7 @@ const VCI: u16 = 101;
 
 /// What to measure.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Options {
+pub(crate) struct ShardsOptions {
     /// Runs of each case, interleaved; the medians are given
     #[arg(long, default_value_t = 5)]
     runs: usize,
@@ -37,14 +37,14 @@ pub(crate) struct Options {
     sizes: Vec<usize>,
 }
 
-impl super::Options for Options {
+impl super::QuickOptions for ShardsOptions {
     fn quick(self) -> Self {
-        Options { runs: 1, millis: 20, ..self }
+        ShardsOptions { runs: 1, millis: 20, ..self }
     }
 }
 
 /// `cellway-lab bench shards`
-pub(crate) fn run(context: &Context, options: &Options) -> Result<()> {
+pub(crate) fn run(context: &Context, options: &ShardsOptions) -> Result<()> {
     let (runs, length) = (options.runs.max(1), Duration::from_millis(options.millis.clamp(20, 60_000)));
     let processors: Vec<usize> = Processors::allowed()?.numbers().take(2).collect();
     // Nothing is said of places where there is one processor only.

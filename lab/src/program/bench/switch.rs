@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 /// What to measure.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Options {
+pub(crate) struct SwitchOptions {
     /// Runs of each case, interleaved; the medians are given
     #[arg(long, default_value_t = 9)]
     runs: usize,
@@ -44,14 +44,14 @@ fn rate(case: &mut Case, work: Work, length: Duration) -> f64 {
     cells as f64 / seconds
 }
 
-impl super::Options for Options {
+impl super::QuickOptions for SwitchOptions {
     fn quick(self) -> Self {
-        Options { runs: 1, millis: 1, circuits: vec![1000], ports: vec![16] }
+        SwitchOptions { runs: 1, millis: 1, circuits: vec![1000], ports: vec![16] }
     }
 }
 
 /// `cellway-lab bench switch`
-pub(crate) fn run(context: &Context, options: &Options) -> Result<()> {
+pub(crate) fn run(context: &Context, options: &SwitchOptions) -> Result<()> {
     let (runs, length) = (options.runs.max(1), Duration::from_millis(options.millis.clamp(1, 10_000)));
     if options.circuits.iter().any(|n| !(64..=8_000_000).contains(n)) {
         bail!("--circuits takes numbers from 64 to 8000000");

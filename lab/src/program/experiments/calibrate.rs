@@ -24,7 +24,7 @@ pub(crate) struct Options {
 }
 
 /// `cellway-lab calibrate`
-pub(super) fn run(context: &Context, options: &Options) -> Result<()> {
+pub(super) fn run(context: &Context, options: &CalibrateOptions) -> Result<()> {
     let mut here = Here::new(options.quick, None);
     let profile = profile::profile(&mut here, if options.quick { options.passes.min(5) } else { options.passes })?;
     let text = toml::to_string(&profile)?;

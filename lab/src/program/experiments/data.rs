@@ -1,6 +1,6 @@
 //! All that a report is made of, and how a field of it is written as CSV.
 
-use ::lab::experiment::Outcome;
+use ::lab::experiment::ExperimentOutcome;
 use serde::{Deserialize, Serialize};
 
 /// All that a report is made of.
@@ -11,7 +11,7 @@ pub(super) struct Data {
     /// The machine at hand, and what else it had to do; not in a run without measurements.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) measured_on: Option<String>,
-    pub(super) outcomes: Vec<Outcome>,
+    pub(super) outcomes: Vec<ExperimentOutcome>,
 }
 
 /// A field of CSV (RFC 4180).

@@ -3,7 +3,7 @@
 use super::data::Data;
 use super::{deviation, measured, modelled, published, summary};
 use ::lab::evidence::{CHOICES, papers};
-use ::lab::experiment::{Outcome, Published, Row, Verdict};
+use ::lab::experiment::{ExperimentOutcome, Published, Row, Verdict};
 use ::lab::model::Profile;
 use anyhow::Result;
 
@@ -51,7 +51,7 @@ fn row(row: &Row) -> String {
     )
 }
 
-fn section(outcome: &Outcome, figures: &[(String, String)]) -> String {
+fn section(outcome: &ExperimentOutcome, figures: &[(String, String)]) -> String {
     let drawn: String = outcome
         .figures
         .iter()

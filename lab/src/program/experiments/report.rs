@@ -3,7 +3,7 @@
 use super::data::{Data, field};
 use super::{Common, deviation, measured, modelled, page, perform, published, summary};
 use crate::results::LabReport;
-use ::lab::experiment::Outcome;
+use ::lab::experiment::ExperimentOutcome;
 use ::lab::experiments;
 use anyhow::{Context as _, Result, bail};
 use cellway::context::Context;
@@ -60,8 +60,8 @@ fn merge(parts: Vec<Data>) -> Result<Data> {
     if parts.iter().any(|p| (p.seed, p.quick) != (seed, quick)) {
         bail!("shards of different runs: seed and --quick have to be the same");
     }
-    let mut outcomes: Vec<Outcome> = parts.into_iter().flat_map(|p| p.outcomes).collect();
-    let place = |o: &Outcome| experiments::ALL.iter().position(|e| e.name() == o.experiment);
+    let mut outcomes: Vec<ExperimentOutcome> = parts.into_iter().flat_map(|p| p.outcomes).collect();
+    let place = |o: &ExperimentOutcome| experiments::ALL.iter().position(|e| e.name() == o.experiment);
     outcomes.sort_by_key(place);
     let names: Vec<&str> = outcomes.iter().map(|o| o.experiment.as_str()).collect();
     let wanted: Vec<&str> = experiments::ALL.iter().map(|e| e.name()).collect();
@@ -102,7 +102,7 @@ pub(super) fn write(folder: &Path, name: &str, text: &str) -> Result<()> {
 }
 
 /// `cellway-lab report`
-pub(super) fn run(context: &Context, options: &Options) -> Result<()> {
+pub(super) fn run(context: &Context, options: &ReportOptions) -> Result<()> {
     let begin = Instant::now();
     let data = if options.merge.is_empty() {
         let chosen: Vec<_> = match options.shard {
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     fn part(names: &[&str], seed: u64) -> Data {
-        let outcome = |name: &&str| Outcome {
+        let outcome = |name: &&str| ExperimentOutcome {
             experiment: (*name).into(),
             title: String::new(),
             rows: Vec::new(),

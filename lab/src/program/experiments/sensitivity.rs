@@ -91,7 +91,7 @@ fn chart(widest: &BTreeMap<String, f64>) -> String {
 }
 
 /// `cellway-lab sensitivity`
-pub(super) fn run(context: &Context, options: &Options) -> Result<()> {
+pub(super) fn run(context: &Context, options: &SensitivityOptions) -> Result<()> {
     let found = all(options.seed, true, options.factor)?;
     fs::create_dir_all(&options.out).with_context(|| format!("making {}", options.out.display()))?;
     let mut csv = String::from("machine,constant,origin,calibrated,experiment,id,what,verdict,elasticity,flipped\n");

@@ -2,7 +2,7 @@
 
 use super::Common;
 use crate::results::LabSweep;
-use ::lab::experiment::{Outcome, run_on};
+use ::lab::experiment::{ExperimentOutcome, run_on};
 use ::lab::experiments;
 use anyhow::{Context as _, Result, bail};
 use cellway::context::Context;
@@ -41,7 +41,7 @@ impl FromStr for Range {
 
 /// Options of a sweep.
 #[derive(Debug, Args)]
-pub(crate) struct Options {
+pub(crate) struct SweepOptions {
     /// The experiment
     #[arg(required_unless_present = "merge")]
     experiment: Option<String>,
@@ -68,7 +68,7 @@ const HEAD: &str =
     "point,machine,constant,value,experiment,id,what,unit,published_from,published_to,modelled,verdict,fact";
 
 /// One point's rows, each number with all its digits.
-fn lines(point: u32, range: &Range, value: f64, outcome: &Outcome) -> Vec<String> {
+fn lines(point: u32, range: &Range, value: f64, outcome: &ExperimentOutcome) -> Vec<String> {
     let number = |n: Option<f64>| n.map_or(String::new(), |n| n.to_string());
     let of = |row: &::lab::experiment::Row| {
         let (from, to) = super::tidy::ends(row);
@@ -93,7 +93,7 @@ fn lines(point: u32, range: &Range, value: f64, outcome: &Outcome) -> Vec<String
 }
 
 /// Runs the points of a part.
-fn sweep(options: &Options, name: &str, range: &Range) -> Result<Vec<String>> {
+fn sweep(options: &SweepOptions, name: &str, range: &Range) -> Result<Vec<String>> {
     let Some(experiment) = experiments::named(name) else { bail!("no experiment {name}: see cellway-lab list") };
     let machines = super::machines(&options.common)?;
     let (k, n) = options.shard.map_or((1, 1), |shard| (shard.k as u32, shard.n as u32));
@@ -144,7 +144,7 @@ fn merge(parts: &[String]) -> Result<Vec<String>> {
 }
 
 /// `cellway-lab sweep`
-pub(super) fn run(context: &Context, options: &Options) -> Result<()> {
+pub(super) fn run(context: &Context, options: &SweepOptions) -> Result<()> {
     let lines = match (&options.experiment, &options.range) {
         (Some(name), Some(range)) => sweep(options, name, range)?,
         _ => {
@@ -165,8 +165,8 @@ pub(super) fn run(context: &Context, options: &Options) -> Result<()> {
 mod tests {
     use super::*;
 
-    fn options(shard: Option<&str>) -> Options {
-        Options {
+    fn options(shard: Option<&str>) -> SweepOptions {
+        SweepOptions {
             experiment: Some("seed001-pipeline".into()),
             range: "rs6000-320.word_ns=80..120".parse().ok(),
             points: 5,

@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 
 /// Options of `bench endpoint`.
 #[derive(Debug, Args)]
-pub(crate) struct Options {
+pub(crate) struct EndpointOptions {
     /// Runs of each case, interleaved; the median is given
     #[arg(long, default_value_t = 9)]
     runs: usize,
@@ -77,14 +77,14 @@ const BATCHES: usize = 20;
 /// The circuit with a contract, whose sender offers as much as it can.
 const CONTRACT: &str = "interface, contract";
 
-impl super::Options for Options {
+impl super::QuickOptions for EndpointOptions {
     fn quick(self) -> Self {
-        Options { runs: 1, thousands: 1, ..self }
+        EndpointOptions { runs: 1, thousands: 1, ..self }
     }
 }
 
 /// `cellway-lab bench endpoint`
-pub(crate) fn run(context: &Context, options: &Options) -> Result<()> {
+pub(crate) fn run(context: &Context, options: &EndpointOptions) -> Result<()> {
     if let Some(folder) = &options.other_process {
         return child::run(folder, options.processor);
     }
@@ -174,7 +174,7 @@ fn cases(pair: &mut Pair, iceoryx: bool) -> Result<Vec<Case>> {
     Ok(cases)
 }
 
-fn measure(folder: &Path, options: &Options) -> Result<Value> {
+fn measure(folder: &Path, options: &EndpointOptions) -> Result<Value> {
     let [here, there] = <[usize; 2]>::try_from(options.processors.clone()).unwrap_or([0, 1]);
     let socket = folder.join("cellway.sock");
     let _daemon = Daemon::start(config::parse(&network(), "the benchmark's network")?, &socket)?;
@@ -218,7 +218,7 @@ fn ratio(a: &[f64], b: Option<&[f64]>) -> Option<f64> {
     (!ratios.is_empty()).then(|| median(&mut ratios))
 }
 
-fn report(cases: &[Case], options: &Options) -> Value {
+fn report(cases: &[Case], options: &EndpointOptions) -> Value {
     let find = |path: &'static str, octets: usize| cases.iter().filter(move |c| c.path == path && c.octets == octets);
     let middle = |values: &[f64]| (!values.is_empty()).then(|| median(&mut values.to_vec()));
     let trips = |path, octets| find(path, octets).map(|c| &c.trip_ns[..]).find(|ns| !ns.is_empty());

@@ -43,7 +43,7 @@ use ways::{CASES, Case, Way};
     vs_forwarder and vs_veth are medians of the ratios inside each run. With offload, TCP leaves segmentation and \
     checksums to the devices; with veth it always does."
 )]
-pub(crate) struct Options {
+pub(crate) struct IpOptions {
     /// Runs of each case, interleaved; the medians are given
     #[arg(long, default_value_t = 5)]
     runs: usize,
@@ -87,14 +87,14 @@ struct Samples {
     octets: u64,
 }
 
-impl super::Options for Options {
+impl super::QuickOptions for IpOptions {
     fn quick(self) -> Self {
-        Options { quick: true, ..self }
+        IpOptions { quick: true, ..self }
     }
 }
 
 /// `cellway-lab bench ip`
-pub(crate) fn run(context: &Context, options: &Options) -> Result<()> {
+pub(crate) fn run(context: &Context, options: &IpOptions) -> Result<()> {
     if !rustix::process::geteuid().is_root() {
         bail!("network namespaces and TUN devices need root: sudo cellway-lab bench ip");
     }
@@ -117,7 +117,7 @@ pub(crate) fn run(context: &Context, options: &Options) -> Result<()> {
     output::print_as::<BenchIp>(context, &json, || text(&rows))
 }
 
-fn effort(options: &Options) -> (usize, Length) {
+fn effort(options: &IpOptions) -> (usize, Length) {
     if options.quick {
         (1, Length::Megaoctets(16))
     } else {
@@ -126,7 +126,7 @@ fn effort(options: &Options) -> (usize, Length) {
 }
 
 fn measure(
-    options: &Options,
+    options: &IpOptions,
     carriers: Option<usize>,
     programs: &Programs,
     folder: &Path,
