@@ -148,7 +148,7 @@ fn an_adapter_stays_with_its_guest_when_another_cannot_be_made_and_two_exchange_
     let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let far = |local: &str| {
         format!(
-            "[outside.far]\n[[link]]\nends = [\"s1:7\", \"far\"]\nudp = {{ local = \"{local}\", peer = \"127.0.0.1:9\" }}\n"
+            "[outside.far]\n[[link]]\nends = [\"s1:7\", \"far\"]\ncells_udp = {{ local = \"{local}\", peer = \"127.0.0.1:9\" }}\n"
         )
     };
     let free = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();

@@ -166,7 +166,7 @@ fn vpis_of_twelve_bits_pass_a_udp_link_at_the_nni_only() {
     let network = |host: &str, header: &str, [local, peer]: [SocketAddr; 2]| {
         format!(
             "[host.{host}]\n[outside.far]\n[[link]]\nends = [\"{host}\", \"far\"]\n\
-             udp = {{ local = \"{local}\", peer = \"{peer}\", form = \"cell\", header = \"{header}\" }}\n\
+             cells_udp = {{ local = \"{local}\", peer = \"{peer}\", form = \"cell\", header = \"{header}\" }}\n\
              [[circuit]]\nends = [\"{host} 300.40\", \"far 300.40\"]\n"
         )
     };

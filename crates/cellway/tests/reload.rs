@@ -30,7 +30,7 @@ const NETWORK: &str = "[host.alpha]\n[host.beta]\n[[link]]\nends = [\"alpha\", \
 fn what_was_added_by_command_stays_and_what_was_removed_comes_back_when_the_description_is_read_again() {
     let net = Net::up(WAIT, &format!("{NETWORK}[[circuit]]\nends = [\"alpha 0.100\", \"beta 0.100\"]\n"));
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("tcp://{}", listener.local_addr().unwrap());
+    let url = format!("atmtcp://{}", listener.local_addr().unwrap());
     net.done(&["circuit", "add", "alpha 0.200", "beta 0.200"]);
     let link = net.done(&["link", "add", "alpha", &url])["link"].as_str().unwrap().to_owned();
     let outside = link.split(" - ").find(|end| end.starts_with("connect-")).unwrap().split(':').next().unwrap();

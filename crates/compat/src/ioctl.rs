@@ -53,7 +53,7 @@ const DOORS: [(&[c_ulong], &str); 5] = [
     // SIOCSIFATMTCP, ATMTCP_CREATE, ATMTCP_REMOVE
     (
         &[0x6180, 0x618e, 0x618f],
-        "an interface of ATM over TCP cannot be made here: use `cellway link add tcp://HOST:PORT`, or `atmtcp` in the description",
+        "an interface of ATM over TCP cannot be made here: use `cellway link add atmtcp://HOST:PORT`, or `atmtcp` in the description",
     ),
 ];
 /// Requests of ATM are of this kind ("type" in `linux/ioctl.h`).

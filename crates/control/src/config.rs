@@ -41,7 +41,7 @@ pub use engine::Engine;
 pub use file::{File, Host, Outside, Switch};
 pub use fits::{added, far_end};
 pub use interface::{Device, Interface, parse_address};
-pub use link::{Link, LinkFaults};
+pub use link::{Link, LinkFaults, RENAMED};
 pub use myrinet::{Myrinet, MyrinetCable};
 pub use shell::Shell;
 pub use signalling::Signalling;
@@ -76,6 +76,8 @@ pub struct Config {
     pub rules: Vec<Rule>,
     /// Its text.
     pub source: Source,
+    /// Keys by old names.
+    pub renamed: Vec<Diagnostic>,
     /// The place in the text's `[[link]]` of each link, and in `[[circuit]]` of each circuit.
     places: [Vec<usize>; 2],
 }
@@ -168,8 +170,44 @@ pub fn parse_in(text: &str, name: &str, folder: &Path) -> Result<Config, Diagnos
 pub fn understand(text: &str, name: &str, folder: &Path) -> (Config, Vec<Diagnostic>) {
     let source = Source::new(name, text);
     let mut document = document::Document::parse(&source);
-    let written = document.file();
-    check::check(document, written, folder)
+    let mut written = document.file();
+    let (mut renamed, mut twice) = (Vec::new(), Vec::new());
+    for (link, place) in written.file.link.iter_mut().zip(&written.places[0]) {
+        let mut faults = Faults::default();
+        let at = |key: &str| document.locate(&["link".into(), (*place).into(), key.into()]);
+        for old in link.take_old_names(&mut faults) {
+            let new = RENAMED.iter().find(|(from, _)| *from == old).map_or(old, |(_, new)| *new);
+            let says =
+                format!("`{old}` is an old name, read for one release: write `{new}`, or run `cellway config upgrade`");
+            renamed.push(source.wrong(at(old), says));
+        }
+        twice.extend(faults.0.into_iter().map(|fault| {
+            let way = ["link".into(), (*place).into()].into_iter().chain(fault.at.0).collect::<Vec<Part>>();
+            source.wrong(document.locate(&way), fault.says)
+        }));
+    }
+    renamed.iter().for_each(|key: &Diagnostic| tracing::warn!("{key}"));
+    let (mut config, mut wrong) = check::check(document, written, folder);
+    config.renamed = renamed;
+    wrong.extend(twice);
+    (config, wrong)
+}
+
+/// A description with today's names of keys in the place of old ones; nothing else in it changes. Gives how many there were.
+///
+/// # Errors
+/// All that is wrong with it.
+pub fn upgrade(text: &str, name: &str, folder: &Path) -> Result<(String, usize), Diagnostics> {
+    parse_in(text, name, folder)?;
+    let source = Source::new(name, text);
+    let document = document::Document::parse(&source);
+    let mut places = document.keys_of_links(|key| RENAMED.iter().find(|(old, _)| *old == key).map(|(_, new)| *new));
+    places.sort_by_key(|(at, _)| std::cmp::Reverse(at.start));
+    let mut upgraded = text.to_owned();
+    for (at, new) in &places {
+        upgraded.replace_range(at.clone(), new);
+    }
+    Ok((upgraded, places.len()))
 }
 
 /// The meaning of a word; without one, the fault says which there are.

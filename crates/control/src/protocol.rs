@@ -305,6 +305,18 @@ pub struct Checked {
     pub circuits: usize,
     /// All that is wrong with it; the numbers are 0 then.
     pub problems: Vec<Diagnostic>,
+    /// Keys by old names, which are read for one release: `config upgrade` writes the new ones.
+    #[serde(default)]
+    pub renamed: Vec<Diagnostic>,
+}
+
+/// What `config upgrade` did to a description.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Upgraded {
+    /// The file.
+    pub file: PathBuf,
+    /// Keys that had old names.
+    pub keys: usize,
 }
 
 /// What a request about calls is answered with.

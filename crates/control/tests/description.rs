@@ -177,7 +177,7 @@ queue_cells = «3»
 faults = { loss = «1.5» }
 [[link]]
 ends = ["a:1", "far"]
-udp = { local = «"here"», peer = "127.0.0.1:1" }
+cells_udp = { local = «"here"», peer = "127.0.0.1:1" }
 [[link]]
 ends = ["a:2", «"near"»]
 [[circuit]]

@@ -83,7 +83,7 @@ fn a_reload_that_fails_leaves_every_circuit_as_it_was() {
     // Half of the circuits go, others come, the rate changes, and a socket cannot be had.
     let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
     let after = format!(
-        "[outside.far]\n{}[[link]]\nends = [\"s1:5\", \"far\"]\nudp = {{ local = \"{}\", peer = \"127.0.0.1:9\" }}\n{}",
+        "[outside.far]\n{}[[link]]\nends = [\"s1:5\", \"far\"]\ncells_udp = {{ local = \"{}\", peer = \"127.0.0.1:9\" }}\n{}",
         STATIONS.replace("OC-3c", "OC-12c"),
         taken.local_addr().unwrap(),
         circuits((100..500).chain(2000..2500)),
@@ -116,7 +116,7 @@ fn a_reload_that_fails_puts_back_the_far_ends_that_links_had() {
     drop((of_had, of_new));
     let udp = |ends: &str, queue: u32, local: SocketAddr| {
         format!(
-            "[[link]]\nends = [{ends}]\nqueue_cells = {queue}\nudp = {{ local = \"{local}\", peer = \"127.0.0.1:9\" }}\n"
+            "[[link]]\nends = [{ends}]\nqueue_cells = {queue}\ncells_udp = {{ local = \"{local}\", peer = \"127.0.0.1:9\" }}\n"
         )
     };
     let text = |links: String| format!("[outside.far]\n[outside.other]\n{STATIONS}{links}");
@@ -196,7 +196,7 @@ fn a_link_follows_another_that_is_made_anew() {
     // A step that fails after the link was made anew: another one listens at the socket, once a far end has gone.
     let port = |udp: &str| {
         format!(
-            "[outside.far]\n[[link]]\nends = [\"s1:6\", \"far\"]\nudp = {{ local = \"{udp}\", peer = \"127.0.0.1:9\" }}\n"
+            "[outside.far]\n[[link]]\nends = [\"s1:6\", \"far\"]\ncells_udp = {{ local = \"{udp}\", peer = \"127.0.0.1:9\" }}\n"
         )
     };
     net.daemon.reload(config(&text(followed, 2000, &port("127.0.0.1:0")))).unwrap();

@@ -582,7 +582,7 @@ fn what_commands_added_and_cannot_be_understood_at_a_restart_waits_until_it_can(
     let [own, key] = certificates(folder.path());
     let away = folder.path().join("away.pem");
     let written = format!(
-        "ends = [\"s1:3\", \"far\"]\ntcp = \"connect 127.0.0.1:9\"\n\
+        "ends = [\"s1:3\", \"far\"]\ncells_tcp = \"connect 127.0.0.1:9\"\n\
          tls = {{ certificate = {own:?}, key = {key:?}, trust = {own:?}, name = \"far.example\" }}\n"
     );
     let link: Link = toml::from_str(&written).unwrap();

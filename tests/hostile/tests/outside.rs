@@ -46,7 +46,7 @@ fn a_description_that_names_a_fifo_or_a_device_is_refused_and_keeps_no_command_w
     fifo(&folder.join("fifo.pem"));
     let secured = |file: &str| {
         format!(
-            "{NETWORK}[outside.far]\n[[link]]\nends = [\"alpha:1\", \"far\"]\ntcp = \"listen 127.0.0.1:0\"\n\
+            "{NETWORK}[outside.far]\n[[link]]\nends = [\"alpha:1\", \"far\"]\ncells_tcp = \"listen 127.0.0.1:0\"\n\
              tls = {{ certificate = \"{file}\", key = \"{file}\", trust = \"{file}\" }}\n"
         )
     };

@@ -61,7 +61,7 @@ ends = ["beta", "s1:1"]
 signalling = {{ version = "uni40" }}
 [[link]]
 ends = ["s1:2", "away"]
-udp = {{ local = "127.0.0.1:{link}", peer = "127.0.0.1:{}", form = "batch" }}
+cells_udp = {{ local = "127.0.0.1:{link}", peer = "127.0.0.1:{}", form = "batch" }}
 signalling = {{ {peers} }}
 [[circuit]]
 ends = ["alpha 0.100", "beta 0.100"]

@@ -38,7 +38,7 @@ fn description([tcp, udp, peer]: [u16; 3], more: u16) -> String {
          [[link]]\nends = [\"alpha\", \"s1:0\"]\n[[link]]\nends = [\"beta\", \"s1:1\"]\n\
          [[link]]\nends = [\"gamma\", \"s1:2\"]\ncarries = \"frames\"\n\
          [[link]]\nends = [\"s1:3\", \"far\"]\natmtcp = \"listen 127.0.0.1:{tcp}\"\nreal = \"gamma\"\n\
-         [[link]]\nends = [\"s1:4\", \"away\"]\nudp = {{ local = \"127.0.0.1:{udp}\", peer = \"127.0.0.1:{peer}\" }}\n\
+         [[link]]\nends = [\"s1:4\", \"away\"]\ncells_udp = {{ local = \"127.0.0.1:{udp}\", peer = \"127.0.0.1:{peer}\" }}\n\
          [[circuit]]\nends = [\"alpha 0.100\", \"beta 0.100\"]\n[[circuit]]\nends = [\"alpha 0.101\", \"gamma 0.101\"]\n\
          [[circuit]]\nends = [\"beta 0.102\", \"away 0.102\"]\n"
     );
@@ -167,7 +167,7 @@ fn command(program: &Program, ports: [u16; 3], random: &mut StdRng) {
         3 => program.reload("[host.alpha]\nnonsense = 1\n"),
         4 => {
             // A link to a peer that is not there comes and goes.
-            let url = format!("tcp://127.0.0.1:{vci}");
+            let url = format!("atmtcp://127.0.0.1:{vci}");
             let added = program.try_run(&["link", "add", "gamma", &url]);
             if let Some(link) = added.as_ref().and_then(|added| added["link"].as_str()) {
                 let _ = program.try_run(&["link", "remove", link]);

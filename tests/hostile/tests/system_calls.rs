@@ -50,8 +50,8 @@ fn description(tcp: u16, udp: u16, rate: u32) -> String {
         "[engine]\nshards = 2\n[adapter.eni0]\nhost = \"guest\"\nsocket = \"eni0.sock\"\n[host.alpha]\nshard = 0\n[host.beta]\nshard = 1\n\
          [switch.s1]\nshard = 0\n[outside.far]\n[outside.away]\n\
          [[link]]\nends = [\"alpha\", \"s1:0\"]\n[[link]]\nends = [\"beta\", \"s1:1\"]\n[[link]]\nends = [\"guest\", \"s1:2\"]\n\
-         [[link]]\nends = [\"s1:3\", \"far\"]\ntcp = \"listen 127.0.0.1:{tcp}\"\n\
-         [[link]]\nends = [\"s1:4\", \"away\"]\nudp = {{ local = \"127.0.0.1:{udp}\", peer = \"127.0.0.1:9\" }}\n\
+         [[link]]\nends = [\"s1:3\", \"far\"]\ncells_tcp = \"listen 127.0.0.1:{tcp}\"\n\
+         [[link]]\nends = [\"s1:4\", \"away\"]\ncells_udp = {{ local = \"127.0.0.1:{udp}\", peer = \"127.0.0.1:9\" }}\n\
          [[circuit]]\nends = [\"alpha 0.100\", \"beta 0.100\"]\n[[circuit]]\nends = [\"alpha 0.101\", \"beta 0.101\"]\npcr = \"{rate} cell/s\"\n\
          [[circuit]]\nends = [\"alpha 0.102\", \"guest 0.102\"]\n[[circuit]]\nends = [\"beta 0.103\", \"far 0.103\"]\n[[circuit]]\nends = [\"beta 0.104\", \"away 0.104\"]\n{more}"
     )

@@ -149,7 +149,7 @@ fn a_circuit_that_one_program_adds_becomes_one_to_a_real_host_of_the_other_and_c
         "[host.alpha]\n[outside.far]\n[[link]]\nends = [\"alpha\", \"far\"]\natmtcp = \"listen 127.0.0.1:{port}\"\nreal = \"alpha\"\n"
     );
     let (near, far) = (Up::new(&listener), Up::new("[host.beta]\n"));
-    let added = far.run(&format!("link add beta tcp://127.0.0.1:{port}"));
+    let added = far.run(&format!("link add beta atmtcp://127.0.0.1:{port}"));
     assert!(added.status.success(), "{}", String::from_utf8_lossy(&added.stderr));
     let outside = format!("connect-127-0-0-1-{port}");
     let ends = ["beta 0.100".to_owned(), format!("{outside} 0.100")];

@@ -65,7 +65,7 @@ impl World {
         let text = format!(
             "[host.alpha]\n[switch.s1]\nprefix = \"{PREFIX}\"\n[outside.stock]\n\
              [[link]]\nends = [\"alpha\", \"s1:0\"]\nsignalling = {{ version = \"uni40\" }}\n\
-             [[link]]\nends = [\"stock\", \"s1:1\"]\nudp = {{ local = \"{near}\", peer = \"{}\" }}\n\
+             [[link]]\nends = [\"stock\", \"s1:1\"]\ncells_udp = {{ local = \"{near}\", peer = \"{}\" }}\n\
              signalling = {signalling}\n",
             line.local_addr().unwrap(),
         );

@@ -180,7 +180,7 @@ fn what_cannot_be_served_is_refused_with_a_sentence() {
     refused("run -- svc_send 47.0005.80FFE1000000F21A26D8.0020EA000EE0.00", calls);
     // The doors of the kernel's own protocols and daemons.
     refused("run -- atmsigd", "no host of this program leaves its signalling to one");
-    refused("run -- atmtcp virtual listen 0", "use `cellway link add tcp://HOST:PORT`");
+    refused("run -- atmtcp virtual listen 0", "use `cellway link add atmtcp://HOST:PORT`");
     refused("run -- atmarpd -b", "the kernel's Classical IP is not served: use `cellway ip tun`");
     if let Some(busybox) = interop::find("busybox") {
         refused(&format!("run -- {} true", busybox.display()), "linked statically");

@@ -71,7 +71,7 @@ fn nothing_is_lost_between_two_daemons_by_udp() {
     // Two ports that nobody has: bound once and let go.
     let [a, b] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap()).map(|s| s.local_addr().unwrap());
     let udp = |here: SocketAddr, there: SocketAddr| {
-        network(&format!("udp = {{ local = \"{here}\", peer = \"{there}\", form = \"batch\" }}"))
+        network(&format!("cells_udp = {{ local = \"{here}\", peer = \"{there}\", form = \"batch\" }}"))
     };
     let (a, b) = (udp(a, b), udp(b, a));
     exchange(&a, &b);
@@ -88,7 +88,7 @@ fn nothing_is_lost_between_two_daemons_by_tcp() {
 
 #[test]
 fn links_whose_peers_take_no_credits_refuse_the_circuit() {
-    for kind in ["atmtcp = \"listen 127.0.0.1:0\"", "udp = { local = \"127.0.0.1:0\", peer = \"127.0.0.1:9\" }"] {
+    for kind in ["atmtcp = \"listen 127.0.0.1:0\"", "cells_udp = { local = \"127.0.0.1:0\", peer = \"127.0.0.1:9\" }"] {
         let folder = tempfile::tempdir().unwrap();
         let net = format!(
             "[host.here]\n[outside.there]\n[[link]]\nends = [\"here\", \"there\"]\n{kind}\n\

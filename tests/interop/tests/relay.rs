@@ -111,7 +111,7 @@ impl Ours {
         let folder = tempfile::tempdir().unwrap();
         let mut command = Command::new(program::cellway().unwrap());
         command.current_dir(folder.path()).args(["--json", "relay"]);
-        command.args(std::iter::repeat_n("tcp-listen://127.0.0.1:0", n)).args(more);
+        command.args(std::iter::repeat_n("atmtcp-listen://127.0.0.1:0", n)).args(more);
         let mut relay = Peer::start(&mut command).unwrap();
         let port = |n| {
             let line = relay.wait_for(&format!("link {n}: listening on "), WAIT).unwrap();

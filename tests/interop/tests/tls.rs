@@ -81,7 +81,7 @@ fn a_link_by_url_with_certificates_carries_a_file_and_a_stranger_gets_no_link() 
     let add = |who: &str| {
         let folder = pem.path().display();
         let files = format!("--certificate {folder}/{who}.pem --key {folder}/{who}.key --trust {folder}/ca.pem");
-        let added = far.run(&format!("link add tls://127.0.0.1:{port} {files}"));
+        let added = far.run(&format!("link add atmtcp-tls://127.0.0.1:{port} {files}"));
         assert!(added.status.success(), "{}", String::from_utf8_lossy(&added.stderr));
         String::from_utf8(added.stdout).unwrap()
     };
@@ -109,7 +109,11 @@ fn a_relay_that_is_connected_to_and_connects_by_tls_carries_a_file_and_a_strange
     let port = free_port();
     let far = Up::new(&network("beta", &format!("listen 127.0.0.1:{port}"), pem.path()));
     let mut relay = Command::new(interop::program::cellway().unwrap());
-    relay.current_dir(pem.path()).args(["relay", "tls-listen://127.0.0.1:0", &format!("tls://127.0.0.1:{port}")]);
+    relay.current_dir(pem.path()).args([
+        "relay",
+        "atmtcp-tls-listen://127.0.0.1:0",
+        &format!("atmtcp-tls://127.0.0.1:{port}"),
+    ]);
     relay.args(["--certificate", "gate.pem", "--key", "gate.key", "--trust", "ca.pem"]);
     let mut relay = Peer::start(&mut relay).unwrap();
     let line = relay.wait_for("link 0: listening on ", WAIT).unwrap();

@@ -2,19 +2,24 @@
 
 use crate::context::Context;
 use crate::output;
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use clap::Subcommand;
-use control::config::Whole;
+use control::config::{self, Whole};
 use control::description::{explained, load, rehearse};
 use control::diagnostic::Diagnostics;
-use control::protocol::Checked;
-use std::path::PathBuf;
+use control::protocol::{Checked, Upgraded};
+use std::path::{Path, PathBuf};
 
 /// Inspection of descriptions.
 #[derive(Debug, Subcommand)]
 pub enum ConfigCommand {
     /// Read a description and report its errors
     Check {
+        /// The file
+        file: PathBuf,
+    },
+    /// Write today's names of keys over old ones, in place; nothing else in the file changes
+    Upgrade {
         /// The file
         file: PathBuf,
     },
@@ -49,7 +54,9 @@ pub fn run(context: &Context, command: &ConfigCommand) -> Result<()> {
             };
             let d = &config.description;
             let (stations, links, circuits) = (d.stations.len(), d.links.len(), d.circuits.len());
-            let json = Checked { file: file.clone(), stations, links, circuits, problems: Vec::new() };
+            let renamed = config.renamed.clone();
+            renamed.iter().for_each(|key| output::note(format_args!("warning: {key}")));
+            let json = Checked { file: file.clone(), stations, links, circuits, problems: Vec::new(), renamed };
             output::print(context, &json, || {
                 format!(
                     "{}: {} stations, {} links, {} circuits: in order",
@@ -60,6 +67,18 @@ pub fn run(context: &Context, command: &ConfigCommand) -> Result<()> {
                 )
             })
         }
+        ConfigCommand::Upgrade { file } => {
+            let (text, folder) = config::read(file)?;
+            let (upgraded, keys) = config::upgrade(&text, &file.display().to_string(), &folder)?;
+            if keys > 0 {
+                replace(file, &upgraded).with_context(|| format!("writing {}", file.display()))?;
+            }
+            let json = Upgraded { file: file.clone(), keys };
+            output::print(context, &json, || match keys {
+                0 => format!("{}: no key has an old name", file.display()),
+                n => format!("{}: {n} keys have their new names", file.display()),
+            })
+        }
         ConfigCommand::Show { file } => {
             let config = load(file)?;
             output::print(context, &Whole(config.file.clone()), || {
@@ -67,4 +86,15 @@ pub fn run(context: &Context, command: &ConfigCommand) -> Result<()> {
             })
         }
     }
+}
+
+/// Another text for a file, at once or not at all, with the rights that it has.
+fn replace(file: &Path, text: &str) -> std::io::Result<()> {
+    let file = file.canonicalize()?;
+    let rights = file.metadata()?.permissions();
+    let mut new = file.clone().into_os_string();
+    new.push(".new");
+    std::fs::write(&new, text)?;
+    std::fs::set_permissions(&new, rights)?;
+    std::fs::rename(&new, &file)
 }

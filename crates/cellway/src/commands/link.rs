@@ -3,6 +3,7 @@
 use crate::certificates::Certificates;
 use crate::client::ask_for;
 use crate::commands::status;
+use crate::commands::url::{self, Url};
 use crate::context::Context;
 use crate::output;
 use anyhow::{Result, bail};
@@ -18,7 +19,7 @@ use std::path::Path;
 pub(crate) enum LinkCommand {
     /// All links with their counters
     List,
-    /// Add a link: `cellway link add alpha s1:2`, or to the outside: `cellway link add tcp://192.0.2.1:2812`
+    /// Add a link: `cellway link add alpha s1:2`, or to the outside: `cellway link add atmtcp://192.0.2.1:2812`
     Add(Box<Add>),
     /// Take a link down, by its name: it carries no traffic until `link up`. Its circuits stay; a guest's adapter at it
     /// loses its signal
@@ -45,8 +46,9 @@ pub(crate) struct Add {
     /// One end: a station, with :PORT if it matters. Or only a URL, as below: the link then starts at the network's
     /// only switch, or at its only host if it has no switch
     a: String,
-    /// The other end; with --atmtcp a new name for the outside station. Or, for ATM over TCP, tcp://HOST:PORT or
-    /// tcp-listen://ADDRESS:PORT; tls:// and tls-listen:// do the same with certificates
+    /// The other end; with --atmtcp a new name for the outside station. Or, for ATM over TCP, atmtcp://HOST:PORT
+    /// or atmtcp-listen://ADDRESS:PORT; atmtcp-tls:// and atmtcp-tls-listen:// do the same with certificates. Cells alone:
+    /// cells-tcp:// likewise, or cells-udp://PEER:PORT?local=ADDRESS:PORT
     b: Option<String>,
     /// unlimited, OC-3c, "20 Mbit/s", ...
     #[arg(long, default_value = "unlimited")]
@@ -65,27 +67,24 @@ pub(crate) struct Add {
 }
 
 /// The far end of a link, of what the user wrote.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 struct FarEnd {
     station: String,
-    atmtcp: Option<String>,
-    tls: bool,
+    how: Option<Url>,
 }
 
-/// A URL is a name for the far end, and its `atmtcp`.
-fn far_end(name: &str, atmtcp: Option<&str>) -> FarEnd {
-    for (scheme, verb, tls) in [
-        ("tcp://", "connect", false),
-        ("tcp-listen://", "listen", false),
-        ("tls://", "connect", true),
-        ("tls-listen://", "listen", true),
-    ] {
-        if let Some(address) = name.strip_prefix(scheme) {
-            let plain: String = address.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-            return FarEnd { station: format!("{verb}-{plain}"), atmtcp: Some(format!("{verb} {address}")), tls };
-        }
-    }
-    FarEnd { station: name.to_owned(), atmtcp: atmtcp.map(str::to_owned), tls: false }
+/// A URL is a name for the far end, and how it leads there.
+fn far_end(name: &str, atmtcp: Option<&str>) -> Result<FarEnd> {
+    let Some(url) = url::parse(name)? else {
+        let how = atmtcp.map(|says| Url::AtmTcp(says.to_owned(), false));
+        return Ok(FarEnd { station: name.to_owned(), how });
+    };
+    let says = match &url {
+        Url::AtmTcp(says, _) | Url::CellsTcp(says, _) => says.clone(),
+        Url::CellsUdp(udp) => format!("udp {}", udp.peer),
+    };
+    let station = says.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    Ok(FarEnd { station, how: Some(url) })
 }
 
 /// What the names of a network stand for.
@@ -103,7 +102,7 @@ fn near_end(stations: &Stations) -> Result<&str> {
         _ => {
             let all = [switches, hosts].concat();
             bail!(
-                "from where? This network has {}: name one of them first, as in `cellway link add {} tcp://...`",
+                "from where? This network has {}: name one of them first, as in `cellway link add {} atmtcp://...`",
                 all.join(", "),
                 all[0]
             )
@@ -114,16 +113,13 @@ fn near_end(stations: &Stations) -> Result<&str> {
 /// The near end, which may be left out before a URL, and the far one.
 fn ends(add: &Add, stations: impl FnOnce() -> Result<Stations>) -> Result<(String, FarEnd)> {
     match &add.b {
-        Some(b) => Ok((add.a.clone(), far_end(b, add.atmtcp.as_deref()))),
+        Some(b) => Ok((add.a.clone(), far_end(b, add.atmtcp.as_deref())?)),
         None if add.a.contains("://") => {
-            let far = far_end(&add.a, None);
-            if far.atmtcp.is_none() {
-                bail!("{}: write tcp://HOST:PORT, tcp-listen://ADDRESS:PORT, or tls instead of tcp", add.a);
-            }
+            let far = far_end(&add.a, None)?;
             Ok((near_end(&stations()?)?.to_owned(), far))
         }
-        None if add.atmtcp.is_some() => Ok((add.a.clone(), far_end("outside", add.atmtcp.as_deref()))),
-        None => bail!("a link has two ends, and {} is only one: name the other", add.a),
+        None if add.atmtcp.is_some() => Ok((add.a.clone(), far_end("outside", add.atmtcp.as_deref())?)),
+        None => bail!("a link has two ends: to where does it lead from {}?", add.a),
     }
 }
 
@@ -131,28 +127,38 @@ fn link(add: &Add, stations: impl FnOnce() -> Result<Stations>) -> Result<Link> 
     let (near, far) = ends(add, stations)?;
     // The daemon reads them, and it lives elsewhere.
     let tls = add.certificates.given().map(|tls| tls.absolute()).transpose()?;
-    if tls.is_none() && far.tls {
+    let by_tls = matches!(far.how, Some(Url::AtmTcp(_, true) | Url::CellsTcp(_, true)));
+    if tls.is_none() && by_tls {
         bail!("TLS needs --certificate FILE, --key FILE and --trust FILE, all PEM");
     }
-    if tls.is_some() && !far.tls && add.atmtcp.is_none() {
-        bail!("--certificate belongs to tls:// and tls-listen://, or to --atmtcp");
+    if tls.is_some() && !by_tls && add.atmtcp.is_none() {
+        bail!("--certificate belongs to atmtcp-tls:// and cells-tcp-tls://, or to --atmtcp");
     }
-    Ok(Link {
+    let mut link = Link {
         ends: [near, far.station],
         rate: add.rate.clone(),
         delay_us: 0,
         carries: add.carries.clone(),
         queue_cells: 4096,
         faults: None,
-        atmtcp: far.atmtcp,
+        atmtcp: None,
         peer_circuits_to: add.peer_circuits_to.clone(),
+        cells_tcp: None,
+        tls,
+        cells_udp: None,
         real: None,
         tcp: None,
-        tls,
         udp: None,
         follows: None,
         signalling: None,
-    })
+    };
+    match far.how {
+        Some(Url::AtmTcp(says, _)) => link.atmtcp = Some(says),
+        Some(Url::CellsTcp(says, _)) => link.cells_tcp = Some(says),
+        Some(Url::CellsUdp(udp)) => link.cells_udp = Some(udp),
+        None => {}
+    }
+    Ok(link)
 }
 
 /// `cellway link`
@@ -205,12 +211,12 @@ mod tests {
         use StationKind::{Host, Outside, Switch};
         let station = |all: &[(&str, StationKind)]| {
             let stations = all.iter().map(|(name, kind)| ((*name).to_owned(), *kind)).collect();
-            made("tcp://192.0.2.1:2812", &stations).map(|link| link.ends[0].clone())
+            made("atmtcp://192.0.2.1:2812", &stations).map(|link| link.ends[0].clone())
         };
         assert_eq!(station(&[("alpha", Host), ("far", Outside)]).unwrap(), "alpha");
         assert_eq!(station(&[("alpha", Host), ("beta", Host), ("s1", Switch)]).unwrap(), "s1");
         let e = station(&[("alpha", Host), ("beta", Host)]).unwrap_err().to_string();
-        assert!(e.contains("alpha, beta") && e.contains("cellway link add alpha tcp://"), "{e}");
+        assert!(e.contains("alpha, beta") && e.contains("cellway link add alpha atmtcp://"), "{e}");
         assert!(station(&[("s1", Switch), ("s2", Switch), ("alpha", Host)]).is_err());
         assert!(station(&[]).is_err());
     }
@@ -218,20 +224,24 @@ mod tests {
     #[test]
     fn urls_are_a_name_and_an_atmtcp() {
         let none = Stations::new();
-        let link = made("alpha tcp://host.example:2812", &none).unwrap();
+        let link = made("alpha atmtcp://host.example:2812", &none).unwrap();
         assert_eq!(
             (link.ends[1].as_str(), link.atmtcp.as_deref()),
             ("connect-host-example-2812", Some("connect host.example:2812"))
         );
-        let link = made("alpha tls-listen://0.0.0.0:2812 --certificate c --key k --trust t", &none).unwrap();
+        let link = made("alpha atmtcp-tls-listen://0.0.0.0:2812 --certificate c --key k --trust t", &none).unwrap();
         assert_eq!(link.atmtcp.as_deref(), Some("listen 0.0.0.0:2812"));
         assert!(link.tls.unwrap().key.is_absolute());
+        let link = made("alpha cells-tcp://192.0.2.1:5", &none).unwrap();
+        assert_eq!((link.cells_tcp.as_deref(), link.atmtcp), (Some("connect 192.0.2.1:5"), None));
+        let link = made("alpha cells-udp://192.0.2.1:5?local=0.0.0.0:6", &none).unwrap();
+        assert_eq!(link.cells_udp.unwrap().local.port(), 6);
         for (words, says) in [
             ("alpha", "two ends"),
-            ("alpha tls://host:1", "--certificate FILE"),
-            ("udp://host:1", "tcp://HOST:PORT"),
-            ("alpha tcp://host:1 --certificate c --key k --trust t", "belongs to tls://"),
-            ("alpha tls://host:1 --certificate c", "--key"),
+            ("alpha atmtcp-tls://host:1", "--certificate FILE"),
+            ("udp://host:1", "atmtcp://HOST:PORT"),
+            ("alpha atmtcp://host:1 --certificate c --key k --trust t", "belongs to atmtcp-tls://"),
+            ("alpha atmtcp-tls://host:1 --certificate c", "--key"),
         ] {
             let e = made(words, &none).unwrap_err().to_string();
             assert!(e.contains(says), "{words}: {e}");

@@ -25,4 +25,5 @@ pub(crate) mod trace;
 pub(crate) mod transfer;
 pub mod ttcp;
 pub(crate) mod up;
+pub(crate) mod url;
 pub(crate) mod vm;

@@ -34,8 +34,9 @@ const LOOK: Duration = Duration::from_millis(20);
 
 const LINKS: &str = "\
 A link is a URL, or words of atmtcp's command line:
-  tcp://HOST:PORT, tls://HOST:PORT               connects, and reconnects when the connection ends
-  tcp-listen://ADDRESS:PORT, tls-listen://...    accepts one connection at a time
+  atmtcp://HOST:PORT, atmtcp-tls://HOST:PORT     connects, and reconnects when the connection ends
+  atmtcp-listen://ADDRESS:PORT, atmtcp-tls-listen://...
+                                                 accepts one connection at a time
   connect HOST [PORT], listen [[ADDRESS:]PORT]   the same (port 2812; all addresses)
   read FILE [STREAM]                             plays a recording when all others are connected
   write FILE                                     records all links' traffic, for `read`, `atmtcp read`, `cellway replay`

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 use clap::Args;
 use control::calls::report::CallsStatus;
 use control::config::{File, Whole};
-use control::protocol::{Applied, Checked, Done, LinkAdded, LinkRemoved, LinkSet, Up};
+use control::protocol::{Applied, Checked, Done, LinkAdded, LinkRemoved, LinkSet, Up, Upgraded};
 use control::reference;
 use control::results::demo::Demo;
 use control::results::doctor::Doctor;
@@ -51,6 +51,7 @@ printed! {
     Applied: "apply";
     Up: "up";
     Checked: "config check";
+    Upgraded: "config upgrade";
     Whole: "config show";
     Option<MyrinetMap>: "myrinet map";
     MyrinetRoutes: "myrinet routes";

@@ -163,7 +163,7 @@ impl Check<'_> {
                 let known = self.know(&description.ends.each_ref().map(|end| end.station.as_str()), &mut faults);
                 let signalling = link.signalling.as_ref().filter(|_| known);
                 let stations = &self.config.description.stations;
-                let (file, peer_circuits_to) = (&self.written.file, link.peer_circuits_to());
+                let (file, peer_circuits_to) = (&self.written.file, link.peer_circuits_to.as_deref());
                 self.signalling.extend(fits::link(
                     stations,
                     file,
@@ -173,7 +173,7 @@ impl Check<'_> {
                     &mut faults,
                 ));
                 if known {
-                    let leads_out = link.atmtcp.is_some() || link.tcp.is_some() || link.udp.is_some();
+                    let leads_out = link.atmtcp.is_some() || link.cells_tcp.is_some() || link.cells_udp.is_some();
                     let shell = self.line_of(&mut description, shell, leads_out, &mut faults);
                     let at = self.config.description.links.len();
                     if let Some(shell) = shell {
@@ -308,7 +308,8 @@ impl Check<'_> {
             }
             if said || link.config.carries != carries {
                 let carried = if carries == Carries::Cells { "cells" } else { "packets" };
-                let says = format!("a link to an {kind} carries {carried}, and neither atmtcp, tcp nor udp");
+                let says =
+                    format!("a link to an {kind} carries {carried}, and neither atmtcp, cells_tcp nor cells_udp");
                 faults.add(if said { "ends" } else { "carries" }, says);
             }
             if let (Shell::Adapter(_), Some(calls)) = (&own, link.config.calls) {
@@ -322,11 +323,11 @@ impl Check<'_> {
             Some(n) if !said && !guest => {
                 faults.add(
                     ("ends", n),
-                    "this link leads outside: say how, by atmtcp = \"...\", tcp = \"...\" or udp = {...}",
+                    "this link leads outside: say how, by atmtcp = \"...\", cells_tcp = \"...\" or cells_udp = {...}",
                 );
             }
             None if said => {
-                let says = "a link with atmtcp, tcp or udp leads to an [outside.NAME]: name one as an end";
+                let says = "a link with atmtcp, cells_tcp or cells_udp leads to an [outside.NAME]: name one as an end";
                 faults.add("ends", says);
             }
             _ => {}

@@ -74,6 +74,17 @@ impl<'a> Document<'a> {
         at
     }
 
+    /// Where keys of links are written that have another name, and that name.
+    pub(super) fn keys_of_links(
+        &self,
+        other: impl Fn(&str) -> Option<&'static str>,
+    ) -> Vec<(Range<usize>, &'static str)> {
+        let links = self.root.get_ref().get("link").and_then(|links| links.get_ref().as_array());
+        let tables = links.into_iter().flat_map(|links| links.iter()).filter_map(|link| link.get_ref().as_table());
+        let keys = tables.flat_map(|table| table.keys());
+        keys.filter_map(|key| Some((key.span(), other(key.get_ref())?))).collect()
+    }
+
     /// The way to what has this name in the network.
     pub(super) fn station(&self, name: &str) -> Vec<Part> {
         let root = self.root.get_ref();

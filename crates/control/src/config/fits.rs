@@ -100,7 +100,7 @@ pub fn far_end<'a>(
     let at = |host: &str| description.ends.iter().any(|end| end.station == host);
     let Some(served) = served.into_iter().find(|served| at(&served.host)) else { return Ok(shell) };
     if shell.is_some() || description.config.carries != Carries::Cells {
-        bail!("a link to an adapter carries cells, and neither atmtcp, tcp nor udp");
+        bail!("a link to an adapter carries cells, and neither atmtcp, cells_tcp nor cells_udp");
     }
     Ok(Some(Shell::Adapter(served.clone())))
 }

@@ -15,6 +15,9 @@ use std::time::Duration;
 /// Cells that may wait at a side of a link.
 const QUEUE_CELLS: std::ops::RangeInclusive<usize> = 16..=1 << 20;
 
+/// Keys that had another name in the release before: that name, and the one of today.
+pub const RENAMED: [(&str, &str); 3] = [("real", "peer_circuits_to"), ("tcp", "cells_tcp"), ("udp", "cells_udp")];
+
 /// `[[link]]`
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -42,16 +45,22 @@ pub struct Link {
     /// With `atmtcp`: circuits that the peer opens lead to this host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer_circuits_to: Option<String>,
-    /// The old name of `peer_circuits_to`: read for one release, with a warning.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub real: Option<String>,
     /// Cells over TCP, to another Cellway: `listen ADDRESS:PORT` or `connect ADDRESS:PORT`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tcp: Option<String>,
-    /// With `atmtcp` or `tcp`: by TLS, with certificates at both ends.
+    pub cells_tcp: Option<String>,
+    /// With `atmtcp` or `cells_tcp`: by TLS, with certificates at both ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<LinkTls>,
     /// Cells in UDP datagrams.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cells_udp: Option<Udp>,
+    /// The old name of `peer_circuits_to`: read for one release, with a warning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub real: Option<String>,
+    /// The old name of `cells_tcp`: read for one release, with a warning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tcp: Option<String>,
+    /// The old name of `cells_udp`: read for one release, with a warning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub udp: Option<Udp>,
     /// Another link's ends as written there, `s1:1 - far`: while that one is down, this one is too.
@@ -60,6 +69,22 @@ pub struct Link {
     /// Calls over this link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signalling: Option<Signalling>,
+}
+
+fn take<T>(
+    from: &mut Option<T>,
+    to: &mut Option<T>,
+    (old, new): (&'static str, &'static str),
+    used: &mut Vec<&'static str>,
+    faults: &mut Faults,
+) {
+    let Some(value) = from.take() else { return };
+    used.push(old);
+    if to.is_some() {
+        faults.add(old, format!("`{old}` is the old name of `{new}`: leave it out"));
+    } else {
+        *to = Some(value);
+    }
 }
 
 fn unlimited() -> String {
@@ -95,8 +120,20 @@ impl Link {
     /// All that is wrong with it.
     pub fn describe(&self, folder: &Path) -> Result<(LinkDescription, Option<Shell>), Faults> {
         let mut faults = Faults::default();
-        let meant = self.understand(folder, &mut faults);
+        let mut link = self.clone();
+        link.take_old_names(&mut faults);
+        let meant = link.understand(folder, &mut faults);
         faults.or(meant)
+    }
+
+    /// Takes what old names of keys say for what the new ones do. Gives the old names; a key with both is a fault.
+    pub(super) fn take_old_names(&mut self, faults: &mut Faults) -> Vec<&'static str> {
+        let mut old = Vec::new();
+        let [real, tcp, udp] = RENAMED;
+        take(&mut self.real, &mut self.peer_circuits_to, real, &mut old, faults);
+        take(&mut self.tcp, &mut self.cells_tcp, tcp, &mut old, faults);
+        take(&mut self.udp, &mut self.cells_udp, udp, &mut old, faults);
+        old
     }
 
     /// The same where something is wrong: what can be understood, with defaults for the rest. `None` without both ends.
@@ -105,14 +142,14 @@ impl Link {
         let outside = self.atmtcp.is_some();
         let carried = word(faults, "carries", &self.carries, &[("cells", Carries::Cells), ("frames", Carries::Frames)]);
         let carries = match carried {
-            Some(Carries::Frames) if self.udp.is_some() && !outside => {
-                faults.add("carries", "a UDP link carries cells: leave `carries` out");
+            Some(Carries::Frames) if self.cells_udp.is_some() && !outside => {
+                faults.add("carries", "`cells_udp` carries cells: leave `carries` out");
                 Carries::Cells
             }
-            Some(Carries::Frames) if self.tcp.is_some() && !outside => {
+            Some(Carries::Frames) if self.cells_tcp.is_some() && !outside => {
                 faults.add(
                     "carries",
-                    "`tcp` carries cells: leave `carries` out, or write `atmtcp`, which carries frames",
+                    "`cells_tcp` carries cells: leave `carries` out, or write `atmtcp`, which carries frames",
                 );
                 Carries::Cells
             }
@@ -134,7 +171,7 @@ impl Link {
                 Some(Shell::Udp(udp)) => udp.form == "batch",
                 _ => false,
             },
-            max_vpi: if self.udp.as_ref().is_some_and(|udp| udp.form == "cell" && udp.header != "nni") {
+            max_vpi: if self.cells_udp.as_ref().is_some_and(|udp| udp.form == "cell" && udp.header != "nni") {
                 wire::Vpi::MAX_UNI
             } else {
                 wire::Vpi::MAX
@@ -146,51 +183,42 @@ impl Link {
         Some((LinkDescription { ends: [a?, b?], config }, shell))
     }
 
-    /// The host to which circuits of the peer lead, by the key's new name or its old one.
-    pub(super) fn peer_circuits_to(&self) -> Option<&str> {
-        self.peer_circuits_to.as_ref().or(self.real.as_ref()).map(String::as_str)
-    }
-
     fn shell(&self, folder: &Path, faults: &mut Faults) -> Option<Shell> {
-        if let Some(host) = &self.real {
-            tracing::warn!("`real = \"{host}\"` of a link is an old name: write `peer_circuits_to = \"{host}\"`");
-            if self.peer_circuits_to.is_some() {
-                faults.add("real", "`real` is the old name of `peer_circuits_to`: leave it out");
-            }
-        }
-        if self.atmtcp.is_none() && self.peer_circuits_to().is_some() {
+        if self.atmtcp.is_none() && self.peer_circuits_to.is_some() {
             let says = "`peer_circuits_to` belongs to a link with `atmtcp`: add that, or leave this out";
             faults.add("peer_circuits_to", says);
         }
-        if self.atmtcp.is_none() && self.tcp.is_none() && self.tls.is_some() {
-            faults.add("tls", "`tls` belongs to a link with `atmtcp` or `tcp`: add that, or leave this out");
+        if self.atmtcp.is_none() && self.cells_tcp.is_none() && self.tls.is_some() {
+            faults.add("tls", "`tls` belongs to a link with `atmtcp` or `cells_tcp`: add that, or leave this out");
         }
         let read_tls = |text, faults: &mut Faults| {
             let tls = self.tls.as_ref().map(|tls| faults.take("tls", tls.read(folder, tcp::host(text))));
             tls.flatten()
         };
-        match (&self.atmtcp, &self.tcp, &self.udp) {
+        match (&self.atmtcp, &self.cells_tcp, &self.cells_udp) {
             (Some(_), _, Some(_)) | (_, Some(_), Some(_)) => {
-                faults.add("udp", "a link has one of `atmtcp`, `tcp` and `udp`: leave the others out");
+                faults
+                    .add("cells_udp", "a link has one of `atmtcp`, `cells_tcp` and `cells_udp`: leave the others out");
                 None
             }
             (Some(_), Some(_), None) => {
-                faults.add("tcp", "a link has one of `atmtcp`, `tcp` and `udp`: leave the others out");
+                faults
+                    .add("cells_tcp", "a link has one of `atmtcp`, `cells_tcp` and `cells_udp`: leave the others out");
                 None
             }
             (Some(text), None, None) => {
                 let tls = read_tls(text, faults);
                 let role = faults.take("atmtcp", tcp::parse_atmtcp(text))?;
-                Some(Shell::AtmTcp { role, peer_circuits_to: self.peer_circuits_to().map(str::to_owned), tls })
+                Some(Shell::AtmTcp { role, peer_circuits_to: self.peer_circuits_to.clone(), tls })
             }
             (None, Some(text), None) => {
                 let tls = read_tls(text, faults);
-                Some(Shell::Tcp { role: faults.take("tcp", tcp::parse_tcp(text))?, tls })
+                Some(Shell::Tcp { role: faults.take("cells_tcp", tcp::parse_tcp(text))?, tls })
             }
             (None, None, Some(udp)) => {
                 if let Err(Faults(of_udp)) = udp.form() {
                     let within = of_udp.into_iter().map(|Fault { mut at, says }| {
-                        at.0.insert(0, "udp".into());
+                        at.0.insert(0, "cells_udp".into());
                         Fault { at, says }
                     });
                     faults.0.extend(within);

@@ -77,9 +77,9 @@ pub fn host(atmtcp: &str) -> Option<&str> {
     Some(host.trim_start_matches('[').trim_end_matches(']'))
 }
 
-/// Who connects, of what `tcp` says.
+/// Who connects, of what `cells_tcp` says.
 pub fn parse_tcp(text: &str) -> Result<links::tcp::Role> {
-    parse("tcp", text)
+    parse("cells_tcp", text)
 }
 
 /// Who connects, of what `atmtcp` says.

@@ -167,3 +167,27 @@ proptest! {
         let _ = parse(&GOOD[..cut.min(GOOD.len())], "x");
     }
 }
+
+#[test]
+fn keys_by_old_names_are_read_with_a_warning_and_an_upgrade_writes_the_new_ones() {
+    let text = "[host.a]\n[outside.b]\n[outside.c] # tcp = real\n\
+                [[link]]\nends = [\"a:1\", \"b\"]\n  tcp   = \"connect 127.0.0.1:9\" # real\n\
+                [[link]]\nends = [\"a:2\", \"c\"]\natmtcp = \"connect 127.0.0.1:9\"\nreal = \"a\"\n";
+    let old = parse(text, "net").unwrap();
+    let [tcp, real] = &old.renamed[..] else { panic!("{:?}", old.renamed) };
+    assert_eq!(((tcp.line, tcp.column), (real.line, real.column)), ((6, 3), (10, 1)));
+    assert!(
+        tcp.message.contains("write `cells_tcp`") && real.message.contains("write `peer_circuits_to`"),
+        "{tcp} {real}"
+    );
+    let (upgraded, keys) = upgrade(text, "net", Path::new("")).unwrap();
+    assert_eq!(keys, 2);
+    let by_hand = text.replace("  tcp   =", "  cells_tcp   =").replace("\nreal = \"a\"", "\npeer_circuits_to = \"a\"");
+    assert_eq!(upgraded, by_hand);
+    let new = parse(&upgraded, "net").unwrap();
+    assert!(new.renamed.is_empty());
+    assert_eq!((&new.file, &new.shells), (&old.file, &old.shells));
+    assert_eq!(upgrade(&upgraded, "net", Path::new("")).unwrap(), (upgraded.clone(), 0));
+    let both = parse(&upgraded.replace("real\n", "real\ntcp = \"listen 127.0.0.1:0\"\n"), "net").unwrap_err();
+    assert!(both.to_string().contains("net:7:1: `tcp` is the old name of `cells_tcp`: leave it out"), "{both}");
+}

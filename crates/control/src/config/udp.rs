@@ -1,11 +1,11 @@
-//! `udp` of a link: cells in datagrams.
+//! `cells_udp` of a link: cells in datagrams.
 
 use super::word;
 use crate::fault::Faults;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
-/// `udp = { ... }` of a link.
+/// `cells_udp = { ... }` of a link.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Udp {

@@ -72,13 +72,16 @@ mod tests {
     #[test]
     fn what_toml_leaves_out_is_null_or_its_default_in_json() {
         let file: File = toml::from_str(
-            "[host.a]\n[[link]]\nends = [\"a\", \"b\"]\nudp = { local = \"[::1]:1\", peer = \"[::1]:2\" }\n",
+            "[host.a]\n[[link]]\nends = [\"a\", \"b\"]\ncells_udp = { local = \"[::1]:1\", peer = \"[::1]:2\" }\n",
         )
         .unwrap();
         let json = serde_json::to_value(Whole(file)).unwrap();
         assert_eq!((&json["host"]["a"]["esi"], &json["link"][0]["tls"]), (&Value::Null, &Value::Null));
         assert!(json["host"]["a"].as_object().unwrap().contains_key("esi"));
-        assert_eq!((&json["link"][0]["udp"]["header"], &json["engine"]["processor"]), (&"uni".into(), &Value::Null));
+        assert_eq!(
+            (&json["link"][0]["cells_udp"]["header"], &json["engine"]["processor"]),
+            (&"uni".into(), &Value::Null)
+        );
         assert_eq!(json["allow"], serde_json::json!([]));
     }
 }

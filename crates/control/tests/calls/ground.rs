@@ -165,7 +165,7 @@ impl Ground {
     pub(crate) fn flood(&self, switch: &str, port: u16) -> Flood {
         let text = STAR.to_owned()
             + &format!(
-                "[outside.far]\n[[link]]\nends = [\"far\", \"{switch}:{port}\"]\nrate = \"25 Mbit/s\"\nudp = {{ local = \"127.0.0.1:0\", peer = \"127.0.0.1:9\" }}\n\
+                "[outside.far]\n[[link]]\nends = [\"far\", \"{switch}:{port}\"]\nrate = \"25 Mbit/s\"\ncells_udp = {{ local = \"127.0.0.1:0\", peer = \"127.0.0.1:9\" }}\n\
                  signalling = {{ version = \"uni31\", ilmi = false }}\n"
             );
         self.try_apply(&text).unwrap();

@@ -41,7 +41,7 @@ max_calls = 64 # link[].signalling.max_calls
 max_calls_per_second = 64 # link[].signalling.max_calls_per_second
 [[link]]
 ends = ["away", "s1:3"]
-udp = { local = "127.0.0.1:0", peer = "127.0.0.1:9" }
+cells_udp = { local = "127.0.0.1:0", peer = "127.0.0.1:9" }
 [[circuit]]
 ends = ["alpha 0.100", "beta 0.100"]
 [[circuit]]

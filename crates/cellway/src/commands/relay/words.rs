@@ -1,5 +1,6 @@
 //! The links of `cellway relay`, as URLs or in the words of `atmtcp`'s command line, from left to right.
 
+use crate::commands::url::{self, Url};
 use anyhow::{Context as _, Result, anyhow, bail};
 use control::config::{LinkTls, parse_atmtcp};
 use links::tcp::{Role, TlsTexts};
@@ -74,11 +75,11 @@ pub(super) fn parse(words: &[String], tls: Option<&LinkTls>) -> Result<Vec<Link>
             "print" => Link::Print,
             "virtual" | "create" | "remove" => bail!(
                 "`{word}` was about an interface of the kernel's: let this relay listen, and have your network connect to it, \
-                 `cellway link add tcp://127.0.0.1:PORT`"
+                 `cellway link add atmtcp://127.0.0.1:PORT`"
             ),
             "real" => bail!(
                 "`real` belongs to the network that has the host: let this relay listen, and there \
-                 `cellway link add tcp://127.0.0.1:PORT --peer-circuits-to HOST`"
+                 `cellway link add atmtcp://127.0.0.1:PORT --peer-circuits-to HOST`"
             ),
             "switch" => bail!(
                 "`switch`: nothing that still exists speaks its protocol; a switch is a [switch] of a description"
@@ -92,25 +93,21 @@ pub(super) fn parse(words: &[String], tls: Option<&LinkTls>) -> Result<Vec<Link>
 }
 
 fn url(word: &str, tls: Option<&LinkTls>) -> Result<Link> {
-    for (scheme, verb, secure) in [
-        ("tcp://", "connect", false),
-        ("tcp-listen://", "listen", false),
-        ("tls://", "connect", true),
-        ("tls-listen://", "listen", true),
-    ] {
-        let Some(address) = word.strip_prefix(scheme) else { continue };
-        let atmtcp = format!("{verb} {address}");
-        let texts = match (secure, tls) {
-            (false, _) => None,
-            (true, None) => bail!("{word}: TLS needs --certificate FILE, --key FILE and --trust FILE, all PEM"),
-            (true, Some(tls)) => Some(tls.read(Path::new(""), control::config::atmtcp_host(&atmtcp))?),
-        };
-        return socket(atmtcp, texts);
+    match url::parse(word)? {
+        Some(Url::AtmTcp(says, false)) => socket(says, None),
+        Some(Url::AtmTcp(says, true)) => {
+            let Some(tls) = tls else {
+                bail!("{word}: TLS needs --certificate FILE, --key FILE and --trust FILE, all PEM")
+            };
+            let texts = tls.read(Path::new(""), control::config::atmtcp_host(&says))?;
+            socket(says, Some(texts))
+        }
+        Some(_) => bail!("{word}: a relay joins links of ATM over TCP: write atmtcp://HOST:PORT"),
+        None => bail!(
+            "`{word}` is no link: write atmtcp://HOST:PORT, atmtcp-listen://ADDRESS:PORT, atmtcp-tls for TLS, or, as for atmtcp, \
+             connect HOST [PORT], listen [[ADDRESS:]PORT], read FILE [STREAM], write FILE, print"
+        ),
     }
-    bail!(
-        "`{word}` is no link: write tcp://HOST:PORT, tcp-listen://ADDRESS:PORT, tls instead of tcp, or, as for atmtcp, \
-         connect HOST [PORT], listen [[ADDRESS:]PORT], read FILE [STREAM], write FILE, print"
-    )
 }
 
 fn socket(name: String, tls: Option<TlsTexts>) -> Result<Link> {
@@ -146,7 +143,7 @@ mod tests {
             recorded(Some(2)),
         ];
         assert_eq!(stock.unwrap(), expected);
-        let urls = links("tcp-listen://127.0.0.1:3000 tcp://127.0.0.1:3001 listen [::1]:5");
+        let urls = links("atmtcp-listen://127.0.0.1:3000 atmtcp://127.0.0.1:3001 listen [::1]:5");
         let expected = [role("listen 127.0.0.1:3000"), role("connect 127.0.0.1:3001"), role("listen [::1]:5")];
         assert_eq!(urls.unwrap(), expected);
     }
@@ -154,12 +151,14 @@ mod tests {
     #[test]
     fn what_is_no_link_is_told_with_a_cure() {
         for (line, says) in [
-            ("virtual 0 listen", "cellway link add tcp://"),
+            ("virtual 0 listen", "cellway link add atmtcp://"),
             ("real 0 listen", "--peer-circuits-to HOST"),
             ("connect", "the host is missing"),
             ("listen write", "the file is missing"),
-            ("tls://127.0.0.1:1", "--certificate FILE"),
-            ("udp://127.0.0.1:1", "tcp://HOST:PORT"),
+            ("atmtcp-tls://127.0.0.1:1", "--certificate FILE"),
+            ("udp://127.0.0.1:1", "atmtcp://HOST:PORT"),
+            ("cells-tcp://127.0.0.1:1", "a relay joins"),
+            ("elsewhere", "atmtcp://HOST:PORT"),
             ("bg", "&"),
         ] {
             let e = format!("{:#}", links(line).unwrap_err());
