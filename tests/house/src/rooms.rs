@@ -109,7 +109,7 @@ const CRATES: &[Crate] = &[
     Crate {
         name: "cellway",
         contents: "the program: a file for each command under `commands/`; what both programs share is its library",
-        uses: &["wire", "sar", "traffic", "switch", "net", "links", "endpoint", "host", "stack", "uni", "control"],
+        uses: &["wire", "sar", "net", "links", "endpoint", "host", "stack", "control"],
     },
 ];
 
