@@ -1,11 +1,11 @@
 //! The test world and the laboratory: hosts, links, switches and machines in virtual time, from a seed.
 //!
-//! It runs the same [`net::Network`] and nodes as live; nothing in it reads a clock, sleeps or opens a socket. In: a seed, a
+//! It runs the same [`net::Network`] and nodes as live; nothing in it reads a clock, sleeps or opens a socket but [`sys`] and the live shell of [`synchronous`]. In: a seed, a
 //! description, faults on schedule. Out: what the hosts got, and a trace whose hash is the same whenever the seed is.
 //!
 //! The laboratory puts the real machines on modelled hardware ([`model`]) and asks what the papers asked ([`experiments`]):
 //! each number published, modelled, and, where whoever calls can measure ([`experiment::Live`]), measured.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod evidence;
 pub mod experiment;
@@ -20,6 +20,8 @@ pub mod sensitivity;
 pub mod speed;
 pub mod station;
 pub mod sums;
+pub mod synchronous;
+pub mod sys;
 pub mod trace;
 pub mod world;
 

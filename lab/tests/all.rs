@@ -12,4 +12,5 @@ mod reused;
 mod scenarios;
 mod sensitivity;
 mod shards;
+mod synchronous;
 mod tcp;

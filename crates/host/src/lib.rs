@@ -27,8 +27,6 @@ mod interface;
 mod inward;
 mod lending;
 mod lent;
-#[allow(unsafe_code)]
-pub mod measure;
 mod oam;
 mod outbound;
 mod outward;
@@ -41,7 +39,6 @@ mod reaper;
 mod receive_backlog;
 mod rounds;
 pub mod service;
-pub mod synchronous;
 #[allow(unsafe_code)]
 mod sys;
 mod transmit_scheduler;
@@ -58,4 +55,3 @@ pub use host_endpoint::{AttachError, HostEndpoint};
 pub use interface::{EndpointStatus, HostInterface, OpenError};
 pub use lent::Lent;
 pub use oam::{MAX_POINTS, OamError, OamStatus};
-pub use sys::{Remapping, measure_remap};

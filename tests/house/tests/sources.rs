@@ -14,6 +14,7 @@ const UNSAFE_FILES: &[(&str, &str)] = &[
     ("crates/stack/src/lib.rs", "crates/stack/src/device/tun/sys.rs"),
     ("crates/links/src/lib.rs", "crates/links/src/sys/mod.rs"),
     ("crates/switch/src/lib.rs", "crates/switch/src/prefetch.rs"),
+    ("lab/src/lib.rs", "lab/src/sys/mod.rs"),
 ];
 
 fn root() -> PathBuf {

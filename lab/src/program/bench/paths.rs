@@ -9,6 +9,7 @@ mod windows;
 use super::figure::{Panel, draw, series};
 use super::median;
 use crate::results::bench::BenchPaths;
+use ::lab::sys::remapping::{Remapping, measure_remap};
 use anyhow::{Context as _, Result, anyhow, bail};
 use cellway::context::Context;
 use cellway::output;
@@ -351,7 +352,7 @@ pub(crate) fn run(context: &Context, options: &PathsOptions) -> Result<()> {
     let rows = result?;
     let remap: Vec<Value> = REMAPPED
         .map(|octets| {
-            let host::Remapping { remap_ns, copy_ns, remap_faults, copy_faults } = host::measure_remap(octets);
+            let Remapping { remap_ns, copy_ns, remap_faults, copy_faults } = measure_remap(octets);
             json!({
                 "octets": octets, "remap_ns": remap_ns, "copy_ns": copy_ns, "remap_vs_copy": remap_ns / copy_ns,
                 "remap_faults": remap_faults, "copy_faults": copy_faults,

@@ -10,12 +10,13 @@ pub(super) mod profile;
 use crate::bench::{self, median};
 use ::lab::experiment::{LOADS, Live, Load, Measured, Probe, Waiting};
 use ::lab::model::Profile;
+use ::lab::sys::remapping::measure_remap;
+use ::lab::sys::waiting;
 use anyhow::{Context as _, Result};
 use cellway::output;
 use control::config;
 use control::daemon::Daemon;
 use endpoint::Events;
-use host::measure;
 use networks::Networks;
 use serde_json::Value;
 use std::path::PathBuf;
@@ -74,12 +75,12 @@ impl Live for Here {
     }
 
     fn lacks(&mut self, waiting: Waiting) -> Option<String> {
-        let tried = measure::round_trips(32, waiting, Duration::from_millis(1));
+        let tried = waiting::round_trips(32, waiting, Duration::from_millis(1));
         tried.err().map(|e| format!("this kernel does not offer it to this process: {e}"))
     }
 
     fn xdp(&mut self) -> String {
-        match measure::xdp() {
+        match waiting::xdp() {
             Ok(()) => format!("this kernel has it and lets this process open a socket; {XDP}"),
             Err(e) => format!("this kernel lets this process open no such socket ({e}); {XDP}"),
         }
@@ -167,7 +168,7 @@ impl Here {
                 paths::cost(&self.socket()?, (octets, path, events, burst), whose, length)
             }
             Probe::Datagrams { octets, waiting } => {
-                let mut times = measure::round_trips(octets, waiting, length)?;
+                let mut times = waiting::round_trips(octets, waiting, length)?;
                 Ok(median(&mut times))
             }
             Probe::Copy { octets } => costs::copy(octets, length / 2),
@@ -179,7 +180,7 @@ impl Here {
             Probe::Lookup => costs::lookup(length / 4),
             Probe::Lists => costs::lists(length / 2),
             Probe::Move { octets, mapped } => {
-                let costs = host::measure_remap(octets);
+                let costs = measure_remap(octets);
                 Ok(if mapped { costs.remap_ns } else { costs.copy_ns } / 1e3)
             }
             Probe::Echo { .. } | Probe::Load { .. } | Probe::Carry { .. } => self.try_measure(probe).map(|m| m.median),

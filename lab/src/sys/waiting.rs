@@ -1,5 +1,5 @@
 //! Round trips of datagrams over the kernel's loopback, by each way to wait for them: asleep, looking without rest,
-//! with the kernel's busy polling, through io_uring. The laboratory asks for them, beside this crate's own event
+//! with the kernel's busy polling, through io_uring. Measured beside the host interface's own event
 //! strategies.
 
 use io_uring::{IoUring, opcode, types};

@@ -3,8 +3,8 @@
 use endpoint::layout::{Descriptor, Head};
 use endpoint::segment::Segment;
 use endpoint::{Aal, DataPath, Events, Geometry, Local};
-use host::synchronous::{Executive, Slot};
 use host::{CircuitConfig, HostEndpoint, HostInterface};
+use lab::synchronous::{Executive, Slot};
 use net::{Carries, End, FramePool, LinkConfig, Network, NodeId};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
