@@ -1,6 +1,7 @@
 //! `cellway config`: a description is checked, or shown with its defaults.
 
 use crate::context::Context;
+use crate::kinds::kinds;
 use crate::output;
 use anyhow::Result;
 use clap::Subcommand;
@@ -29,7 +30,7 @@ pub enum ConfigCommand {
 pub fn run(context: &Context, command: &ConfigCommand) -> Result<()> {
     match command {
         ConfigCommand::Check { file } => {
-            let checked = load(file).and_then(|config| match rehearse(&config) {
+            let checked = load(&kinds(), file).and_then(|config| match rehearse(&config) {
                 Ok(()) => Ok(config),
                 Err(e) => Err(explained(&config, e.into())),
             });
@@ -61,7 +62,7 @@ pub fn run(context: &Context, command: &ConfigCommand) -> Result<()> {
             })
         }
         ConfigCommand::Show { file } => {
-            let config = load(file)?;
+            let config = load(&kinds(), file)?;
             output::print(context, &Whole(config.file.clone()), || {
                 toml::to_string_pretty(&config.file).unwrap_or_else(|e| e.to_string())
             })
