@@ -49,6 +49,7 @@ mod framer;
 pub mod grant;
 mod hmi;
 mod host;
+pub mod kind;
 mod node;
 pub mod notify;
 mod pacer;

@@ -9,6 +9,7 @@ mod desk_devices;
 mod desk_layouts;
 mod desk_sums;
 mod device;
+mod kind;
 #[path = "device/desk.rs"]
 mod of_desk;
 mod reused;

@@ -19,10 +19,12 @@
 //! | `config.rs`, `program.rs` | the interface and its control program |
 //! | [`network`] | interfaces on a fabric |
 //! | [`myrinet`] | a Myrinet as an element of a network, which circuits pass |
+//! | [`kind`] | Myrinets as a kind of station of a daemon |
 #![forbid(unsafe_code)]
 
 mod config;
 pub mod fabric;
+pub mod kind;
 pub mod myrinet;
 pub mod network;
 pub mod packet;

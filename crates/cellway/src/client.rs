@@ -27,6 +27,11 @@ pub fn ask_for<T: serde::de::DeserializeOwned>(context: &Context, request: &Requ
     read(&text)
 }
 
+/// Asks the daemon something of a kind of station, and reads the answer as what it is.
+pub fn ask_kind<T: serde::de::DeserializeOwned>(context: &Context, request: &impl serde::Serialize) -> Result<T> {
+    read(&Connection::open(&context.socket)?.manage_text(serde_json::to_value(request)?, &[])?)
+}
+
 /// Says on standard error if a change is in force but will not outlive the daemon.
 fn warn_of_what_is_not_kept(request: &Request, answer: &str) {
     #[derive(serde::Deserialize)]

@@ -12,6 +12,7 @@ mod certificates;
 pub mod client;
 mod commands;
 pub mod context;
+pub mod kinds;
 mod log;
 pub mod outfile;
 pub mod output;

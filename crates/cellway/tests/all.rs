@@ -14,6 +14,7 @@ mod myrinet;
 mod operate;
 mod pipes;
 mod policy;
+mod protocol;
 mod reference;
 mod reload;
 mod schema;

@@ -7,7 +7,6 @@
 mod adapter;
 mod check;
 mod circuit;
-mod desk;
 mod document;
 mod engine;
 mod file;
@@ -15,7 +14,6 @@ mod fits;
 mod hints;
 mod interface;
 mod link;
-mod myrinet;
 mod shell;
 pub mod signalling;
 mod tcp;
@@ -24,11 +22,10 @@ mod udp;
 mod whole;
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Source};
-use crate::fault::{Faults, Part, PartPath};
+use crate::fault::{Part, PartPath, word};
+use crate::kinds::{Kinds, StationLayout};
 use crate::policy::Rule;
 use anyhow::{Context as _, Result};
-use apic::desk::Layout as DeskLayout;
-use lanai::myrinet::Layout;
 use net::topology::Description;
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -36,13 +33,11 @@ use std::path::Path;
 
 pub use adapter::{Adapter, Served, parse_mac};
 pub use circuit::{Circuit, Oam};
-pub use desk::{Desk, DeskDevice};
 pub use engine::Engine;
 pub use file::{File, Host, Outside, Switch};
 pub use fits::{added, far_end};
 pub use interface::{Device, Interface, parse_address};
 pub use link::{Link, LinkFaults, RENAMED};
-pub use myrinet::{Myrinet, MyrinetCable};
 pub use shell::Shell;
 pub use signalling::Signalling;
 pub use tcp::{LinkTls, host as atmtcp_host, parse_atmtcp};
@@ -65,12 +60,9 @@ pub struct Config {
     pub shells: BTreeMap<usize, Shell>,
     /// Links that are down while another is, both by their places.
     pub follows: BTreeMap<usize, usize>,
-    /// Myrinets by name.
-    pub myrinets: BTreeMap<String, Layout>,
-    /// Desk-area networks by name.
-    pub desks: BTreeMap<String, DeskLayout>,
-    /// Links that sections of their own make (a Myrinet to its hosts, a desk to its devices): by their places, the way
-    /// to what says so.
+    /// What stations of registered kinds are made of, by name.
+    pub layouts: BTreeMap<String, StationLayout>,
+    /// Links that stations of registered kinds make by themselves: by their places, the way to what says so.
     own_links: BTreeMap<usize, Vec<Part>>,
     /// `[[allow]]`, understood.
     pub rules: Vec<Rule>,
@@ -83,6 +75,11 @@ pub struct Config {
 }
 
 impl Config {
+    /// The kinds of station that it was read with.
+    pub fn kinds(&self) -> &Kinds {
+        self.file.of_kinds.kinds()
+    }
+
     /// The virtual adapters.
     pub fn served(&self) -> impl Iterator<Item = &Served> {
         self.shells.values().filter_map(|shell| match shell {
@@ -93,7 +90,7 @@ impl Config {
 
     /// What its text says wrong at some parts of it, given as sections with the ways into them.
     pub fn wrong(&self, all: impl IntoIterator<Item = (Section, PartPath, String)>) -> Vec<Diagnostic> {
-        let document = document::Document::parse(&self.source);
+        let document = document::Document::parse(&self.source, self.kinds().clone());
         let wrong = all.into_iter().map(|(section, part, message)| {
             let listed = |kind: usize, n: usize| self.places[kind].get(n).copied().unwrap_or(n).into();
             let mut way = match section {
@@ -122,13 +119,13 @@ pub enum Section {
     Circuit(usize),
 }
 
-/// Reads a description.
+/// Reads a description that may have stations of these kinds.
 ///
 /// # Errors
 /// The file cannot be read, or [`Diagnostics`]: all that is wrong with it.
-pub fn load(path: &Path) -> Result<Config> {
+pub fn load(kinds: &Kinds, path: &Path) -> Result<Config> {
     let (text, folder) = read(path)?;
-    Ok(parse_in(&text, &path.display().to_string(), &folder)?)
+    Ok(parse_in(kinds, &text, &path.display().to_string(), &folder)?)
 }
 
 /// The text of a description, and the folder where the files are that it names: they are found wherever it is read
@@ -149,27 +146,35 @@ pub fn read(path: &Path) -> Result<(String, std::path::PathBuf)> {
     Ok((text, folder))
 }
 
-/// Understands a description that names no files; `name` stands in messages.
+/// Understands a description of hosts and switches that names no files; `name` stands in messages.
 ///
 /// # Errors
 /// All that is wrong with it.
 pub fn parse(text: &str, name: &str) -> Result<Config, Diagnostics> {
-    parse_in(text, name, Path::new(""))
+    parse_with(&Kinds::none(), text, name)
+}
+
+/// The same for one that may have stations of these kinds.
+///
+/// # Errors
+/// All that is wrong with it.
+pub fn parse_with(kinds: &Kinds, text: &str, name: &str) -> Result<Config, Diagnostics> {
+    parse_in(kinds, text, name, Path::new(""))
 }
 
 /// The same for one that does: they are in `folder`.
 ///
 /// # Errors
 /// All that is wrong with it.
-pub fn parse_in(text: &str, name: &str, folder: &Path) -> Result<Config, Diagnostics> {
-    let (config, wrong) = understand(text, name, folder);
+pub fn parse_in(kinds: &Kinds, text: &str, name: &str, folder: &Path) -> Result<Config, Diagnostics> {
+    let (config, wrong) = understand(kinds, text, name, folder);
     if wrong.is_empty() { Ok(config) } else { Err(Diagnostics::new(config.source, wrong)) }
 }
 
 /// What of a description can be understood, and all that is wrong with it.
-pub fn understand(text: &str, name: &str, folder: &Path) -> (Config, Vec<Diagnostic>) {
+pub fn understand(kinds: &Kinds, text: &str, name: &str, folder: &Path) -> (Config, Vec<Diagnostic>) {
     let source = Source::new(name, text);
-    let mut document = document::Document::parse(&source);
+    let mut document = document::Document::parse(&source, kinds.clone());
     let mut written = document.file();
     let (mut renamed, mut twice) = (Vec::new(), Vec::new());
     for (link, place) in written.file.link.iter_mut().zip(&written.places[0]) {
@@ -197,10 +202,10 @@ pub fn understand(text: &str, name: &str, folder: &Path) -> (Config, Vec<Diagnos
 ///
 /// # Errors
 /// All that is wrong with it.
-pub fn upgrade(text: &str, name: &str, folder: &Path) -> Result<(String, usize), Diagnostics> {
-    parse_in(text, name, folder)?;
+pub fn upgrade(kinds: &Kinds, text: &str, name: &str, folder: &Path) -> Result<(String, usize), Diagnostics> {
+    parse_in(kinds, text, name, folder)?;
     let source = Source::new(name, text);
-    let document = document::Document::parse(&source);
+    let document = document::Document::parse(&source, kinds.clone());
     let mut places = document.keys_of_links(|key| RENAMED.iter().find(|(old, _)| *old == key).map(|(_, new)| *new));
     places.sort_by_key(|(at, _)| std::cmp::Reverse(at.start));
     let mut upgraded = text.to_owned();
@@ -208,20 +213,6 @@ pub fn upgrade(text: &str, name: &str, folder: &Path) -> Result<(String, usize),
         upgraded.replace_range(at.clone(), new);
     }
     Ok((upgraded, places.len()))
-}
-
-/// The meaning of a word; without one, the fault says which there are.
-fn word<T: Copy>(faults: &mut Faults, key: &str, text: &str, meanings: &[(&str, T)]) -> Option<T> {
-    let found = meanings.iter().find(|(word, _)| *word == text).map(|(_, meaning)| *meaning);
-    if found.is_none() {
-        let words: Vec<&str> = meanings.iter().map(|(word, _)| *word).collect();
-        let words = match words.split_last() {
-            Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
-            _ => words.join(""),
-        };
-        faults.add(key, format!("{key} = \"{text}\": write {words}"));
-    }
-    found
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use crate::config::Config;
 use crate::config::signalling::{Identity, parse_prefix};
 use crate::execution::{Execution, Progress};
 use crate::intent::{ChangeOutcome, Intent, Prepared};
+use crate::kinds::Kinds;
 use crate::network_target::{Links, NetworkTarget};
 use crate::objects::{Object, ObjectId, Owner, Spec};
 use crate::placement::{self, Placement};
@@ -50,6 +51,7 @@ pub struct Applying {
 /// Keeps a network as it should be.
 pub struct Controller {
     engine: EngineHandle,
+    kinds: Kinds,
     adapters: Arc<Adapters>,
     links: Arc<Mutex<Links>>,
     calls: calls::service::Service,
@@ -65,11 +67,11 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// Of an empty network.
+    /// Of an empty network that may have stations of these kinds.
     ///
     /// # Errors
     /// The system has no thread for calls.
-    pub fn new(engine: EngineHandle, state_writer: StateWriter) -> Result<Self> {
+    pub fn new(engine: EngineHandle, state_writer: StateWriter, kinds: Kinds) -> Result<Self> {
         let calls = calls::service::Service::start(engine.named("calls")).context("starting the thread of calls")?;
         let state_writer = Arc::new(state_writer);
         let intent = Intent::new(state_writer.clone());
@@ -77,6 +79,7 @@ impl Controller {
         let engine = engine.named("change");
         Ok(Controller {
             engine,
+            kinds,
             adapters: Arc::default(),
             links: Arc::default(),
             calls,
@@ -106,6 +109,11 @@ impl Controller {
         let intent = self.intent();
         may(intent.config()).map_err(|e| anyhow!(e))?;
         Ok(intent)
+    }
+
+    /// The kinds of station that descriptions may have.
+    pub fn kinds(&self) -> &Kinds {
+        &self.kinds
     }
 
     /// What runs the network.

@@ -63,7 +63,7 @@ impl Drop for Daemon {
 }
 
 impl Daemon {
-    /// Starts a network and its service.
+    /// Starts a network and its service. What it knows of kinds of station are those that the description was read with.
     ///
     /// # Errors
     /// The description cannot be, or the system refuses a socket, a thread or a folder.
@@ -96,7 +96,7 @@ impl Daemon {
     ) -> Result<Self> {
         let state_writer =
             state.map(|state| StateWriter::of(state, options.reset_state)).transpose()?.unwrap_or_default();
-        let controller = Arc::new(Controller::new(engine.clone(), state_writer)?);
+        let controller = Arc::new(Controller::new(engine.clone(), state_writer, config.kinds().clone())?);
         let source = config.clone();
         // There is nothing yet that an empty description could remove.
         let how = Applying { allow_empty: true, ..Applying::default() };

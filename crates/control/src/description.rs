@@ -8,6 +8,7 @@
 use crate::config::{Config, Section, understand};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::fault::PartPath;
+use crate::kinds::Kinds;
 use crate::objects::{ObjectId, Objects, difference};
 use crate::plan::{Impossible, Plan, Problem};
 use crate::sources::file;
@@ -16,12 +17,12 @@ use net::topology::{Attachment, CircuitEnd, TopologyError};
 use std::collections::HashMap;
 use std::path::Path;
 
-/// Reads a description, and tries it on a model.
+/// Reads a description that may have stations of these kinds, and tries it on a model.
 ///
 /// # Errors
 /// All that is wrong with it.
-pub fn read(text: &str, name: &str, folder: &Path) -> Result<Config, Diagnostics> {
-    let (config, mut wrong) = understand(text, name, folder);
+pub fn read(kinds: &Kinds, text: &str, name: &str, folder: &Path) -> Result<Config, Diagnostics> {
+    let (config, mut wrong) = understand(kinds, text, name, folder);
     if wrong.is_empty() {
         return Ok(config);
     }
@@ -36,9 +37,9 @@ pub fn read(text: &str, name: &str, folder: &Path) -> Result<Config, Diagnostics
 ///
 /// # Errors
 /// It cannot be read, or [`Diagnostics`].
-pub fn load(path: &Path) -> anyhow::Result<Config> {
+pub fn load(kinds: &Kinds, path: &Path) -> anyhow::Result<Config> {
     let (text, folder) = crate::config::read(path)?;
-    Ok(read(&text, &path.display().to_string(), &folder)?)
+    Ok(read(kinds, &text, &path.display().to_string(), &folder)?)
 }
 
 /// Whether a network can be made of a description; nothing is touched.

@@ -1,7 +1,7 @@
 //! A plan being carried out: a state machine that performs a few steps at a time, and undoes them all if one fails.
 //!
-//! In: a [`Target`] between two rounds, and what it asks for ([`Progress::Make`]): far ends of links, switches and
-//! desks, which are made elsewhere since making one may take long. Out: the target as the plan wants it, or as it was.
+//! In: a [`Target`] between two rounds, and what it asks for ([`Progress::Make`]): far ends of links, switches and other
+//! elements, which are made elsewhere since making one may take long. Out: the target as the plan wants it, or as it was.
 
 use crate::config::Shell;
 use crate::objects::ObjectId;

@@ -95,3 +95,17 @@ impl fmt::Display for Faults {
 }
 
 impl std::error::Error for Faults {}
+
+/// The meaning of a word under `key`; without one, the fault says which there are.
+pub fn word<T: Copy>(faults: &mut Faults, key: &str, text: &str, meanings: &[(&str, T)]) -> Option<T> {
+    let found = meanings.iter().find(|(word, _)| *word == text).map(|(_, meaning)| *meaning);
+    if found.is_none() {
+        let words: Vec<&str> = meanings.iter().map(|(word, _)| *word).collect();
+        let words = match words.split_last() {
+            Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+            _ => words.join(""),
+        };
+        faults.add(key, format!("{key} = \"{text}\": write {words}"));
+    }
+    found
+}

@@ -27,7 +27,7 @@ pub(crate) fn prepare(folder: &Path, cure: &str) -> Result<OwnedFd> {
 ///
 /// # Errors
 /// As [`prepare`].
-pub(crate) fn check_of(file: &Path, cure: &str) -> Result<()> {
+pub fn check_of(file: &Path, cure: &str) -> Result<()> {
     walk(of(file), cure, false).map(drop)
 }
 

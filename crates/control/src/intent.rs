@@ -132,6 +132,15 @@ impl Intent {
         &self.applied
     }
 
+    /// The stations of a registered kind, by its section.
+    pub fn stations_of(&self, section: &str) -> Vec<String> {
+        let all = self.applied.iter().filter_map(|(id, object)| match (id, &object.spec) {
+            (ObjectId::Station(name), Spec::OfKind(layout)) if layout.section() == section => Some(name.clone()),
+            _ => None,
+        });
+        all.collect()
+    }
+
     /// Ways, labels and rates of what is.
     pub fn model(&self) -> &Model {
         &self.model

@@ -3,7 +3,7 @@
 //! In: descriptions ([`config`]), requests of commands ([`manage`]), circuits that peers open. Each source
 //! ([`sources`]) wants objects ([`objects`]). The [`intent`] plans the difference to what is ([`plan`]) and tries it on
 //! a model ([`step`]); the [`controller`] carries it out in slices ([`execution`]) on the network of an engine
-//! ([`live`]). Out: that network, who may open what ([`policy`]), and what is told of it ([`status`], [`capture`]).
+//! ([`network_target`]). Kinds of station beside hosts and switches are registered ([`kinds`]). Out: that network, who may open what ([`policy`]), and what is told of it ([`status`], [`capture`]).
 #![forbid(unsafe_code)]
 
 pub mod adapters;
@@ -18,9 +18,10 @@ pub mod diagnostic;
 mod door;
 pub mod execution;
 pub mod fault;
-mod folder;
+pub mod folder;
 mod hops;
 pub mod intent;
+pub mod kinds;
 pub mod lines;
 pub mod manage;
 pub mod metrics;
@@ -40,4 +41,5 @@ pub mod state;
 pub mod state_writer;
 pub mod status;
 pub mod step;
+pub mod text;
 pub mod version;

@@ -1,7 +1,6 @@
 //! Management: who answers what is asked of a running network ([`crate::protocol`]).
 
 mod calls;
-mod myrinet;
 pub(crate) mod oam;
 
 use crate::audit::Who;
@@ -13,6 +12,7 @@ use crate::config::{self, Config};
 use crate::controller::{Applying, Controller, May};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::intent::ChangeOutcome;
+use crate::kinds::{KindRequest, Running};
 use crate::objects::{LinkSpec, Spec};
 use crate::policy::Role;
 use crate::protocol::{Applied, Capturing, Done, LinkAdded, LinkRemoved, LinkSet, Message, Request, VERSION};
@@ -102,11 +102,6 @@ impl Manager {
                 let link = controller.set_link(&name, up, who, may)?;
                 answer(&LinkSet { link, enabled: up, not_kept: not_kept() })
             }
-            Request::Myrinets => answer(&status::myrinet::all(controller, true)?),
-            Request::MyrinetSend(send) => {
-                myrinet::send(engine, send)?;
-                done()
-            }
             Request::Oam { host, circuit } => answer(&oam::status(engine, host, &circuit)?),
             Request::OamAsk(ask) => {
                 oam::ask(engine, ask)?;
@@ -173,11 +168,12 @@ impl Manager {
         how: Applying,
         (who, may): (&Who, May<'_>),
     ) -> Result<String> {
-        let applied = description::read(text, name, folder).map_err(Into::into).and_then(|wanted| {
-            let source = wanted.clone();
-            let outcome = self.controller.apply(wanted, who, may, how);
-            outcome.map_err(|e| description::explained(&source, e))
-        });
+        let applied =
+            description::read(self.controller.kinds(), text, name, folder).map_err(Into::into).and_then(|wanted| {
+                let source = wanted.clone();
+                let outcome = self.controller.apply(wanted, who, may, how);
+                outcome.map_err(|e| description::explained(&source, e))
+            });
         let dry_run = how.dry_run;
         // Rights that are gone do not wait for the disk.
         if let (false, Some(after)) = (dry_run, self.applied.get()) {
@@ -198,10 +194,29 @@ impl Manager {
 
     /// Whether somebody may ask this. Whoever is admitted may ask for the list of calls: without a role it shows
     /// their own only.
-    fn may_ask(&self, config: &Config, peer: &Peer, request: &Request) -> Result<(), String> {
+    fn may_ask(&self, config: &Config, peer: &Peer, request: &Asked) -> Result<(), String> {
         match request {
-            Request::Calls(_) => Ok(()),
+            Asked::Own(Request::Calls(_)) => Ok(()),
             request => policy::may_act(&config.rules, peer, self.owner, request.needs()),
+        }
+    }
+
+    /// Carries a request of a registered kind out.
+    fn serve_kind(&self, request: KindRequest) -> Result<String> {
+        self.controller.with_intent(|intent| {
+            let stations = intent.stations_of(request.section());
+            let (engine, router) = (self.controller.engine(), &intent.model().router);
+            request.serve(&Running { engine, router, stations: &stations })
+        })
+    }
+
+    /// A request with the protocol's version or alone, of whatever kind.
+    fn understood(&self, request: &Value) -> Result<Asked, String> {
+        let inner = if request.get("version").is_some() { &request["request"] } else { request };
+        let of_kind = self.controller.kinds().request(inner).map_err(not_understood)?;
+        match of_kind {
+            Some(of_kind) => check_version(request).map(|()| Asked::OfKind(of_kind)),
+            None => understood(request).map(Asked::Own),
         }
     }
 
@@ -234,20 +249,43 @@ fn answer(answer: &impl Serialize) -> Result<String> {
     Ok(serde_json::to_string(answer)?)
 }
 
-/// A request, with the protocol's version or alone.
+/// A request.
+enum Asked {
+    Own(Request),
+    OfKind(KindRequest),
+}
+
+impl Asked {
+    /// The role that it needs.
+    fn needs(&self) -> Role {
+        match self {
+            Asked::Own(request) => request.needs(),
+            Asked::OfKind(request) => request.needs(),
+        }
+    }
+}
+
+fn not_understood(e: serde_json::Error) -> String {
+    format!("request not understood: {e}")
+}
+
+/// Whether a request is of this version of the protocol, as one is that has none.
+fn check_version(request: &Value) -> Result<(), String> {
+    match request.get("version") {
+        Some(version) if version.as_u64() != Some(VERSION.into()) => {
+            Err(format!("this service speaks version {VERSION} of the management protocol, not {version}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A request of control's own, with the protocol's version or alone.
 fn understood(request: &Value) -> Result<Request, String> {
-    let not = |e: serde_json::Error| format!("request not understood: {e}");
+    check_version(request)?;
     if request.get("version").is_none() {
-        return Request::deserialize(request).map_err(not);
+        return Request::deserialize(request).map_err(not_understood);
     }
-    let version = request["version"].as_u64();
-    if version != Some(VERSION.into()) {
-        return Err(format!(
-            "this service speaks version {VERSION} of the management protocol, not {}",
-            request["version"]
-        ));
-    }
-    Message::deserialize(request).map(|message| message.request).map_err(not)
+    Message::deserialize(request).map(|message| message.request).map_err(not_understood)
 }
 
 impl Handler for Manager {
@@ -351,7 +389,7 @@ impl Handler for Manager {
     }
 
     fn takes(&self, peer: Peer, request: &Value) -> Takes {
-        let Ok(request) = understood(request) else { return Takes::NoTime };
+        let Ok(request) = self.understood(request) else { return Takes::NoTime };
         let may = |config: &Config| self.may_ask(config, &peer, &request).is_ok();
         // Whoever may not have it done is refused at once.
         if !self.controller.with_config(may) {
@@ -359,14 +397,16 @@ impl Handler for Manager {
         }
         match request {
             // They read files and look up names of hosts.
-            Request::Apply { .. } | Request::ApplyFile { .. } | Request::AddLink(_) => Takes::AsLongAsOthersLike,
+            Asked::Own(Request::Apply { .. } | Request::ApplyFile { .. } | Request::AddLink(_)) => {
+                Takes::AsLongAsOthersLike
+            }
             // They look at what there is, and wait for a change that is under way.
             _ => Takes::Long,
         }
     }
 
     fn manage(&self, peer: Peer, request: Value, fds: Vec<OwnedFd>) -> Result<String, String> {
-        let understood = understood(&request);
+        let understood = self.understood(&request);
         let may = |config: &Config| match &understood {
             Ok(request) => self.may_ask(config, &peer, request),
             Err(_) => policy::may_act(&config.rules, &peer, self.owner, Role::Watch),
@@ -375,6 +415,10 @@ impl Handler for Manager {
         let request = understood?;
         let needs = request.needs();
         let may = |config: &Config| policy::may_act(&config.rules, &peer, self.owner, needs);
-        self.serve(request, &peer, &may, fds).map_err(|e| format!("{e:#}"))
+        let answer = match request {
+            Asked::Own(request) => self.serve(request, &peer, &may, fds),
+            Asked::OfKind(request) => self.serve_kind(request),
+        };
+        answer.map_err(|e| format!("{e:#}"))
     }
 }

@@ -5,16 +5,15 @@
 //! each; of more than a bound only the first by name are rows, and `cellway_circuits` and `cellway_endpoints` tell how
 //! many there are.
 
-mod networks;
+pub mod rows;
 pub mod server;
 mod visitors;
 
 use crate::status::{CircuitStatus, CounterStatus, HopStatus, Status};
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeCounterValue, NoLabelSet, text};
-use prometheus_client::metrics::MetricType;
+use prometheus_client::encoding::{DescriptorEncoder, text};
 use prometheus_client::registry::Registry;
-use std::collections::BTreeMap;
+use rows::{Family, Labels, counters, dropped, flag, gauges, one};
 use std::fmt;
 
 /// The media type of what [`encode`] writes.
@@ -38,58 +37,6 @@ pub fn encode(status: Status, max_rows: usize) -> Result<String, fmt::Error> {
 struct Snapshot {
     status: Status,
     max_rows: usize,
-}
-
-type Labels = Vec<(&'static str, String)>;
-
-/// Rows of one metric.
-struct Family<T> {
-    name: &'static str,
-    help: &'static str,
-    rows: Vec<(Labels, T)>,
-}
-
-fn gauges(encoder: &mut DescriptorEncoder<'_>, family: Family<f64>) -> fmt::Result {
-    let mut metric = encoder.encode_descriptor(family.name, family.help, None, MetricType::Gauge)?;
-    for (labels, value) in &family.rows {
-        if labels.is_empty() {
-            metric.encode_gauge(value)?;
-        } else {
-            metric.encode_family(labels)?.encode_gauge(value)?;
-        }
-    }
-    Ok(())
-}
-
-fn counters<T: EncodeCounterValue>(encoder: &mut DescriptorEncoder<'_>, family: Family<T>) -> fmt::Result {
-    let mut metric = encoder.encode_descriptor(family.name, family.help, None, MetricType::Counter)?;
-    for (labels, value) in &family.rows {
-        if labels.is_empty() {
-            metric.encode_counter::<NoLabelSet, T, u64>(value, None)?;
-        } else {
-            metric.encode_family(labels)?.encode_counter::<NoLabelSet, T, u64>(value, None)?;
-        }
-    }
-    Ok(())
-}
-
-/// A state that is or is not.
-fn flag(value: bool) -> f64 {
-    f64::from(u8::from(value))
-}
-
-/// One value without labels.
-fn one<T>(value: T) -> Vec<(Labels, T)> {
-    vec![(Vec::new(), value)]
-}
-
-/// What was dropped, a row for each reason.
-fn dropped(labels: &Labels, reasons: &BTreeMap<String, u64>) -> Vec<(Labels, u64)> {
-    let row = |(reason, n): (&String, &u64)| {
-        let labels = labels.iter().cloned().chain([("reason", reason.clone())]).collect();
-        (labels, *n)
-    };
-    reasons.iter().map(row).collect()
 }
 
 /// Names and helps of the counters of something that has cells, PDUs, octets and drops.
@@ -120,8 +67,7 @@ impl Collector for Snapshot {
         self.circuits(encoder)?;
         self.endpoints(encoder)?;
         self.hosts(encoder)?;
-        self.desks(encoder)?;
-        self.myrinets(encoder)
+        self.status.of_kinds.metrics(encoder)
     }
 }
 

@@ -2,12 +2,11 @@
 
 use crate::adapters::{Adapters, Refused};
 use crate::config::Shell;
+use crate::kinds::StationLayout;
 use crate::objects::ObjectId;
 use crate::placement::Placement;
-use crate::step::{DESK_BOUNDS, MYRINET_BOUNDS, PreparedResource, Step, StepError, Target};
-use apic::desk::Desk;
+use crate::step::{PreparedResource, Step, StepError, Target};
 use host::HostInterface;
-use lanai::myrinet::Myrinet;
 use net::topology::{CircuitDescription, Fabric, StationKind, TopologyError};
 use net::{LinkId, Network, Room};
 use std::collections::{HashMap, VecDeque};
@@ -15,9 +14,6 @@ use wire::Time;
 
 /// Circuits of a link of which its far end is told at once.
 const TOLD: usize = 64;
-/// What a desk settles at once after its layout has changed: as much as leading circuits over so many links between its
-/// chips.
-const SETTLED: usize = 128;
 /// Ports of a switch that come or go at once.
 const RESIZED: usize = 64;
 
@@ -29,8 +25,8 @@ pub struct Links {
     telling: VecDeque<(LinkId, u32)>,
     /// The switch whose ports come or go, and what its tables grow by.
     resizing: Option<(String, Box<Room>)>,
-    /// Desks whose layout has changed: chips are to have their power, and circuits their ways.
-    settling: Vec<String>,
+    /// Stations of registered kinds whose layout has changed: some of the change may be left to do.
+    settling: Vec<(String, StationLayout)>,
 }
 
 impl Links {
@@ -103,16 +99,6 @@ impl NetworkTarget<'_> {
         host.ok_or_else(|| TopologyError::NoStation(name.to_owned()))
     }
 
-    fn myrinet(&mut self, name: &str) -> Result<&mut Myrinet, TopologyError> {
-        let net = self.fabric.node(name).and_then(|id| self.network.node_mut::<Myrinet>(id));
-        net.ok_or_else(|| TopologyError::NoStation(name.to_owned()))
-    }
-
-    fn desk(&mut self, name: &str) -> Result<&mut Desk, TopologyError> {
-        let desk = self.fabric.node(name).and_then(|id| self.network.node_mut::<Desk>(id));
-        desk.ok_or_else(|| TopologyError::NoStation(name.to_owned()))
-    }
-
     /// Puts at a link what is to be outside there.
     fn attach(&mut self, link: LinkId, shell: Option<&Shell>, made: Option<PreparedResource>) -> Result<(), StepError> {
         match (shell, made) {
@@ -164,26 +150,19 @@ impl Target for NetworkTarget<'_> {
         Ok(match step {
             Step::AddStation { name, kind, max_endpoints } => {
                 self.add_station(name, *kind, *max_endpoints, made)?;
-                Step::RemoveStation(name.clone())
+                Step::RemoveStation { name: name.clone(), layout: None }
             }
-            Step::RemoveStation(name) => {
+            Step::RemoveStation { name, layout } => {
                 let kind = self.fabric.router().kind(name);
                 let kind = kind.ok_or_else(|| TopologyError::NoStation(name.clone()))?;
-                if let Some(layout) = self.myrinet(name).ok().map(|net| net.layout().clone()) {
-                    let removed = self.fabric.remove_station(self.network, name)?;
-                    self.dropped.extend(removed.map(|node| Box::new(node) as Box<dyn Send>));
-                    return Ok(Step::AddMyrinet { name: name.clone(), layout: Box::new(layout) });
-                }
-                if let Some(layout) = self.desk(name).ok().map(|desk| desk.layout().clone()) {
-                    let removed = self.fabric.remove_station(self.network, name)?;
-                    self.dropped.extend(removed.map(|node| Box::new(node) as Box<dyn Send>));
-                    return Ok(Step::AddDesk { name: name.clone(), layout: Box::new(layout) });
-                }
                 let max_endpoints = self.host(name).map_or(0, |host| host.max_endpoints());
                 if let Some(node) = self.fabric.remove_station(self.network, name)? {
                     self.dropped.push(Box::new(node));
                 }
-                Step::AddStation { name: name.clone(), kind, max_endpoints }
+                match layout {
+                    Some(layout) => Step::AddElement { name: name.clone(), layout: layout.clone() },
+                    None => Step::AddStation { name: name.clone(), kind, max_endpoints },
+                }
             }
             Step::ChangeHost { name, max_endpoints } => {
                 let host = self.host(name)?;
@@ -202,34 +181,18 @@ impl Target for NetworkTarget<'_> {
                 let had = changed?;
                 Step::ChangeSwitch { name: name.clone(), had: *config, config: had }
             }
-            Step::AddMyrinet { name, .. } => {
-                let Some(PreparedResource::Myrinet(net)) = made else { return Err(nothing_made(name)) };
-                self.fabric.add_element(self.network, name, MYRINET_BOUNDS, *net)?;
+            Step::AddElement { name, layout } => {
+                let Some(PreparedResource::Station(station)) = made else { return Err(nothing_made(name)) };
+                station.add(self.network, self.fabric, name)?;
                 self.place(name);
-                Step::RemoveStation(name.clone())
+                Step::RemoveStation { name: name.clone(), layout: Some(layout.clone()) }
             }
-            Step::ChangeMyrinet { name, .. } => {
-                let Some(PreparedResource::Myrinet(made)) = made else { return Err(nothing_made(name)) };
-                let net = self.myrinet(name)?;
-                let had = Box::new(net.layout().clone());
-                let former = net.become_like(*made);
-                self.dropped.push(Box::new(former));
-                Step::ChangeMyrinet { name: name.clone(), layout: had }
-            }
-            Step::AddDesk { name, .. } => {
-                let Some(PreparedResource::Desk(desk)) = made else { return Err(nothing_made(name)) };
-                self.fabric.add_element(self.network, name, DESK_BOUNDS, *desk)?;
-                self.place(name);
-                Step::RemoveStation(name.clone())
-            }
-            Step::ChangeDesk { name, .. } => {
-                let Some(PreparedResource::Desk(made)) = made else { return Err(nothing_made(name)) };
-                let desk = self.desk(name)?;
-                let had = Box::new(desk.layout().clone());
-                let former = desk.become_like(*made);
-                self.dropped.push(Box::new(former));
-                self.links.settling.push(name.clone());
-                Step::ChangeDesk { name: name.clone(), layout: had }
+            Step::ChangeElement { name, layout } => {
+                let Some(PreparedResource::Station(made)) = made else { return Err(nothing_made(name)) };
+                let (had, former) = made.replace(self.network, self.fabric, name)?;
+                self.dropped.push(former);
+                self.links.settling.push((name.clone(), layout.clone()));
+                Step::ChangeElement { name: name.clone(), layout: had }
             }
             Step::AddLink { link, description, restored } => {
                 let id = match restored {
@@ -304,8 +267,8 @@ impl Target for NetworkTarget<'_> {
             }
             return true;
         }
-        if let Some(name) = self.links.settling.last().cloned() {
-            if !self.desk(&name).is_ok_and(|desk| desk.settle(SETTLED)) {
+        if let Some((name, layout)) = self.links.settling.last() {
+            if !self.fabric.node(name).is_some_and(|node| layout.settle(self.network, node)) {
                 self.links.settling.pop();
             }
             return true;

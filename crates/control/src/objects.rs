@@ -1,8 +1,7 @@
 //! Desired state: objects with an owner and a revision. What should be is a set of these; what is, another.
 
 use crate::config::{Host, Shell, Signalling};
-use apic::desk::Layout as DeskLayout;
-use lanai::myrinet::Layout;
+use crate::kinds::StationLayout;
 use net::SwitchElementConfig;
 use net::topology::{CircuitDescription, LinkDescription};
 use serde::{Deserialize, Serialize};
@@ -80,10 +79,8 @@ pub enum Spec {
     Host(Host),
     /// A switch.
     Switch(SwitchElementConfig),
-    /// A Myrinet, which circuits pass as they pass a switch.
-    Myrinet(Box<Layout>),
-    /// A desk-area network, which circuits pass as they pass a switch.
-    Desk(Box<DeskLayout>),
+    /// A station of a registered kind, which circuits pass as they pass a switch.
+    OfKind(StationLayout),
     /// Something outside.
     Outside,
     /// A link.

@@ -4,6 +4,7 @@
 //! The order makes each step possible where the plan as a whole is: what goes, goes first; what becomes smaller gives
 //! back before what becomes larger takes; paths come before the channels inside them and go after them.
 
+use crate::kinds::Difference;
 use crate::names::carries_name;
 use crate::objects::{Change, LinkSpec, Object, ObjectId, Objects, Owner, Spec};
 use crate::step::{Model, Step, StepError, Target};
@@ -240,22 +241,13 @@ impl Planner<'_> {
                 (Some(Spec::Switch(had)), Some(Spec::Switch(wanted))) => {
                     self.change_switch(&mut phases, &change.id, order, *had, *wanted);
                 }
-                (Some(Spec::Myrinet(had)), Some(Spec::Myrinet(wanted))) => {
+                (Some(Spec::OfKind(had)), Some(Spec::OfKind(wanted))) if had.section() == wanted.section() => {
                     let ObjectId::Station(name) = &change.id else { continue };
-                    let cables = wanted.differs_in_cables_only(had);
-                    let what = if cables { "other cables" } else { "made anew" };
-                    // Circuits over hosts that go are gone by then, and those over new ones are yet to come.
-                    let step = Step::ChangeMyrinet { name: name.clone(), layout: wanted.clone() };
+                    let Some(Difference { what, interrupts }) = had.difference(wanted) else { continue };
+                    // Circuits over ends that go are gone by then, and those over new ones are yet to come.
+                    let step = Step::ChangeElement { name: name.clone(), layout: wanted.clone() };
                     phases.add(LESS, order, &change.id, step);
-                    self.line(Verb::Change, "myrinet", name, what.into(), !cables);
-                }
-                (Some(Spec::Desk(had)), Some(Spec::Desk(wanted))) => {
-                    let ObjectId::Station(name) = &change.id else { continue };
-                    let power = wanted.differs_in_power_only(had);
-                    let what = if power { "other chips have power" } else { "made anew" };
-                    let step = Step::ChangeDesk { name: name.clone(), layout: wanted.clone() };
-                    phases.add(LESS, order, &change.id, step);
-                    self.line(Verb::Change, "desk", name, what.into(), !power);
+                    self.line(Verb::Change, wanted.section(), name, what, interrupts);
                 }
                 (had, wanted) => {
                     if let Some(had) = had {
@@ -316,7 +308,11 @@ impl Planner<'_> {
     fn remove(&mut self, phases: &mut Phases, id: &ObjectId, had: &Spec, again: &mut BTreeSet<ObjectId>) {
         match (id, had) {
             (ObjectId::Station(name), spec) => {
-                phases.add(REMOVE_STATIONS, 0, id, Step::RemoveStation(name.clone()));
+                let layout = match spec {
+                    Spec::OfKind(layout) => Some(layout.clone()),
+                    _ => None,
+                };
+                phases.add(REMOVE_STATIONS, 0, id, Step::RemoveStation { name: name.clone(), layout });
                 self.line(Verb::Remove, kind_of(spec), name, String::new(), false);
             }
             (_, Spec::Link(link)) => {
@@ -353,13 +349,9 @@ impl Planner<'_> {
 
     fn add(&mut self, phases: &mut Phases, id: &ObjectId, order: u64, wanted: &Spec) {
         match (id, wanted) {
-            (ObjectId::Station(name), Spec::Myrinet(layout)) => {
-                phases.add(ADD_STATIONS, order, id, Step::AddMyrinet { name: name.clone(), layout: layout.clone() });
-                self.line(Verb::Add, "myrinet", name, String::new(), false);
-            }
-            (ObjectId::Station(name), Spec::Desk(layout)) => {
-                phases.add(ADD_STATIONS, order, id, Step::AddDesk { name: name.clone(), layout: layout.clone() });
-                self.line(Verb::Add, "desk", name, String::new(), false);
+            (ObjectId::Station(name), Spec::OfKind(layout)) => {
+                phases.add(ADD_STATIONS, order, id, Step::AddElement { name: name.clone(), layout: layout.clone() });
+                self.line(Verb::Add, layout.section(), name, String::new(), false);
             }
             (ObjectId::Station(name), spec) => {
                 let (kind, max_endpoints) = match spec {
@@ -590,8 +582,7 @@ fn kind_of(spec: &Spec) -> &'static str {
     match spec {
         Spec::Host(_) => "host",
         Spec::Switch(_) => "switch",
-        Spec::Myrinet(_) => "myrinet",
-        Spec::Desk(_) => "desk",
+        Spec::OfKind(layout) => layout.section(),
         Spec::Outside => "outside",
         Spec::Link(_) => "link",
         Spec::Circuit(_) => "circuit",

@@ -3,9 +3,9 @@
 use crate::calls::report::CallsStatus;
 use crate::config::{Circuit, Link};
 use crate::diagnostic::Diagnostic;
+use crate::kinds::Kinds;
 use crate::plan::Line;
 use crate::policy::Role;
-use crate::status::myrinet::MyrinetStatus;
 use crate::status::oam::OamStatus;
 use crate::status::{CircuitRow, CircuitStatus, LinkStatus, Status};
 use schemars::JsonSchema;
@@ -15,9 +15,10 @@ use std::path::PathBuf;
 
 pub use crate::version::VERSION;
 
-/// What can be asked.
+/// What can be asked. Registered kinds of station have requests of their own beside these.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
+#[schemars(description = "What can be asked.")]
 pub enum Request {
     /// Everything that `status` shows.
     Status,
@@ -50,10 +51,6 @@ pub enum Request {
         /// Whether it may pass anything.
         up: bool,
     },
-    /// All Myrinets, with their routes.
-    Myrinets,
-    /// Send messages over a Myrinet; what comes of it is in `myrinets`.
-    MyrinetSend(MyrinetSend),
     /// OAM of one end of a circuit.
     Oam {
         /// The host.
@@ -112,7 +109,6 @@ impl Request {
             | Request::Circuits
             | Request::CircuitRows
             | Request::Links
-            | Request::Myrinets
             | Request::Oam { .. }
             | Request::Calls(_) => Role::Watch,
             Request::AddCircuit(_)
@@ -120,7 +116,6 @@ impl Request {
             | Request::AddLink(_)
             | Request::RemoveLink { .. }
             | Request::SetLink { .. }
-            | Request::MyrinetSend(_)
             | Request::OamAsk(_)
             | Request::CaptureStart { .. }
             | Request::Apply { .. }
@@ -169,26 +164,6 @@ pub enum OamSubject {
         /// Cells of a block: 128, 256, 512 or 1024.
         block: u16,
     },
-}
-
-/// Messages that the traffic generator is to send.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct MyrinetSend {
-    /// The Myrinet.
-    pub net: String,
-    /// The host that sends.
-    pub from: String,
-    /// Those that receive; several are a group.
-    pub to: Vec<String>,
-    /// Octets of a message.
-    pub octets: u32,
-    /// How many messages.
-    pub count: u32,
-    /// Whether each is acknowledged before the next one.
-    pub acknowledged: bool,
-    /// Whether the host writes messages into the interface.
-    pub immediate: bool,
 }
 
 /// A request with the protocol's version. A request alone is of version 1.
@@ -329,16 +304,10 @@ pub enum CallsAnswer {
     Other(endpoint::calls::Answer),
 }
 
-/// The schema of everything: requests, and the answer to each.
-pub fn schema() -> serde_json::Value {
-    let of = |answers: &[(&str, schemars::Schema)]| {
-        answers
-            .iter()
-            .map(|(name, schema)| ((*name).to_owned(), schema.clone().into()))
-            .collect::<serde_json::Map<_, _>>()
-    };
+/// The schema of everything: requests, and the answer to each, those of registered kinds included.
+pub fn schema(kinds: &Kinds) -> serde_json::Value {
     use schemars::schema_for;
-    let answers = of(&[
+    let own = [
         ("status", schema_for!(Status)),
         ("overview", schema_for!(Status)),
         ("circuits", schema_for!(Vec<CircuitStatus>)),
@@ -349,14 +318,18 @@ pub fn schema() -> serde_json::Value {
         ("add_link", schema_for!(LinkAdded)),
         ("remove_link", schema_for!(LinkRemoved)),
         ("set_link", schema_for!(LinkSet)),
-        ("myrinets", schema_for!(Vec<MyrinetStatus>)),
-        ("myrinet_send", schema_for!(Done)),
         ("oam", schema_for!(OamStatus)),
         ("oam_ask", schema_for!(Done)),
         ("capture_start", schema_for!(Capturing)),
         ("calls", schema_for!(CallsAnswer)),
         ("apply", schema_for!(Applied)),
         ("apply_file", schema_for!(Applied)),
-    ]);
-    serde_json::json!({ "version": VERSION, "message": schema_for!(Message), "answers": answers })
+    ];
+    let answer = |(name, schema): (&str, schemars::Schema)| {
+        let mut schema = schema.into();
+        kinds.complete(&mut schema);
+        (name.to_owned(), schema)
+    };
+    let answers: serde_json::Map<_, _> = own.into_iter().chain(kinds.answers()).map(answer).collect();
+    serde_json::json!({ "version": VERSION, "message": kinds.schema_for::<Message>(), "answers": answers })
 }

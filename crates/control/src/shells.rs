@@ -1,20 +1,14 @@
-//! What steps need: the sockets and devices that are outside at links, switches, Myrinets and desks, made. Making one
-//! may take long, so this is no work for the network's thread.
+//! What steps need: the sockets and devices that are outside at links, switches, and stations of registered kinds, made.
+//! Making one may take long, so this is no work for the network's thread.
 
 use crate::adapters::Adapters;
 use crate::config::{self, Shell};
-use crate::folder;
 use crate::step::{Need, PreparedResource};
 use anyhow::{Context as _, Result, anyhow};
-use apic::desk::Desk;
-use lanai::myrinet::Myrinet;
 use net::external::External;
 use net::{Room, SwitchElement};
 use stack::device::tun::Line;
-use std::time::Duration;
 
-/// How often a desk with cells under way is visited: its slots are too short to visit it for each.
-const DESK_GRAIN: Duration = Duration::from_micros(10);
 /// Stations that an ATMARP server knows at most.
 pub const MAX_STATIONS: usize = 4096;
 
@@ -34,12 +28,7 @@ pub fn make(need: &Need, adapters: &Adapters) -> Result<PreparedResource> {
             PreparedResource::Switch(switch)
         }
         Need::Room { had, wanted } => PreparedResource::Room(Box::new(Room::new(*had, *wanted)?)),
-        Need::Myrinet(layout) => PreparedResource::Myrinet(Box::new(Myrinet::new((**layout).clone()))),
-        Need::Desk(layout) => {
-            let mut desk = Box::new(Desk::new((**layout).clone())?.with_grain(DESK_GRAIN));
-            desk.touch();
-            PreparedResource::Desk(desk)
-        }
+        Need::Station(layout) => PreparedResource::Station(layout.make()?),
     })
 }
 
@@ -48,14 +37,7 @@ fn outside(shell: &Shell) -> Result<Box<dyn External>> {
     Ok(match shell {
         Shell::Adapter(served) => return Err(anyhow!("adapter {} is not made here", served.name)),
         Shell::Interface(device) => Box::new(interface(device).with_context(|| format!("interface {}", device.name))?),
-        Shell::Device { name, settings } => {
-            let made = || {
-                let written = settings.written_file();
-                written.map_or(Ok(()), |file| folder::check_of(file, "choose another place for the device's file"))?;
-                anyhow::Ok(apic::desk::device::make(settings)?)
-            };
-            made().with_context(|| format!("device {name}"))?
-        }
+        Shell::Own(end) => end.make()?,
         Shell::AtmTcp { role, tls, .. } => {
             let tls = tls.as_ref().map(links::tcp::Tls::new).transpose().context("tls")?;
             Box::new(links::tcp::Shell::with_tls(*role, tls).with_context(|| format!("{role:?}"))?)

@@ -4,29 +4,29 @@
 //! What can change without a command is harvested in slices between rounds of the engine (`harvest`); all else is the
 //! model's. So looking costs the network nothing, and no text is made on its thread.
 
-pub mod desk;
 mod harvest;
 mod hops;
 mod list;
-pub mod myrinet;
 pub mod oam;
 mod rows;
+mod stations;
 
 use crate::controller::Controller;
 pub use crate::hops::HopStatus;
 use crate::intent::Intent;
+use crate::kinds::{Running, Statuses};
 use crate::names::carries_name;
+use crate::objects::{ObjectId, Spec};
 use crate::version::VERSION;
 use anyhow::Result;
-use desk::DeskStatus;
 use host::EndpointStatus as Endpoint;
 pub use list::{CircuitRow, EndRow};
-use myrinet::MyrinetStatus;
 use net::topology::{self, Router};
 use oam::{AlarmStatus, SwitchAlarmStatus};
 use rows::{Rows, ends_at_hosts};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+pub use stations::StationKind;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,7 +40,7 @@ const CIRCUIT_OCTETS: usize = 576;
 const ROW_OCTETS: usize = 192;
 
 /// Everything that is told.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Status")]
 pub struct Status<C = Vec<CircuitStatus>> {
     /// The protocol's version.
@@ -66,30 +66,12 @@ pub struct Status<C = Vec<CircuitStatus>> {
     pub stray: BTreeMap<String, CounterStatus>,
     /// Virtual adapters.
     pub adapters: Vec<AdapterStatus>,
-    /// Myrinets.
-    #[serde(default)]
-    pub myrinets: Vec<MyrinetStatus>,
-    /// Desk-area networks.
-    #[serde(default)]
-    pub desks: Vec<DeskStatus>,
+    /// Stations of registered kinds, a list for each kind.
+    #[serde(flatten)]
+    #[schemars(skip)]
+    pub of_kinds: Statuses,
     /// What runs it all.
     pub engine: EngineStatus,
-}
-
-/// What a name stands for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum StationKind {
-    /// A host.
-    Host,
-    /// A switch.
-    Switch,
-    /// A Myrinet.
-    Myrinet,
-    /// A desk-area network.
-    Desk,
-    /// Something outside.
-    Outside,
 }
 
 /// Counters of cells, PDUs and octets, and of what was dropped by reason.
@@ -437,8 +419,7 @@ impl Status<()> {
             endpoints: self.endpoints,
             stray: self.stray,
             adapters: self.adapters,
-            myrinets: self.myrinets,
-            desks: self.desks,
+            of_kinds: self.of_kinds,
             engine: self.engine,
         }
     }
@@ -500,15 +481,16 @@ fn without_circuits(controller: &Controller, intent: &Intent, names: Arc<Vec<Str
         revision: intent.revision(),
         stations: stations(intent),
         hosts,
-        switches: switches(controller, router, &myrinet::names(intent).chain(desk::names(intent)).collect())?,
+        switches: switches(controller, router, &of_kinds(intent).map(|(name, _)| name.as_str()).collect())?,
         links: links_of(controller, router)?,
         circuit_count: router.circuit_count(),
         circuits: (),
         endpoints,
         stray,
         adapters: adapters(controller)?,
-        myrinets: myrinet::of(controller, intent, false)?,
-        desks: desk::of(controller, intent)?,
+        of_kinds: controller
+            .kinds()
+            .statuses(|section| intent.stations_of(section), Running { engine, router, stations: &[] })?,
         engine: engine_status(&harvest::engine(engine)?),
     })
 }
@@ -516,9 +498,16 @@ fn without_circuits(controller: &Controller, intent: &Intent, names: Arc<Vec<Str
 fn stations(intent: &Intent) -> BTreeMap<String, StationKind> {
     let all = intent.model().router.stations();
     let mut stations: BTreeMap<String, _> = all.map(|(name, kind)| (name.to_owned(), kind_of(&kind))).collect();
-    stations.extend(myrinet::names(intent).map(|name| (name.clone(), StationKind::Myrinet)));
-    stations.extend(desk::names(intent).map(|name| (name.clone(), StationKind::Desk)));
+    stations.extend(of_kinds(intent).map(|(name, section)| (name.clone(), StationKind::OfKind(section.to_owned()))));
     stations
+}
+
+/// Stations of registered kinds, each with its section.
+fn of_kinds(intent: &Intent) -> impl Iterator<Item = (&String, &'static str)> {
+    intent.applied().iter().filter_map(|(id, object)| match (id, &object.spec) {
+        (ObjectId::Station(name), Spec::OfKind(layout)) => Some((name, layout.section())),
+        _ => None,
+    })
 }
 
 /// The links.
@@ -561,10 +550,10 @@ fn link_status(router: &Router, counts: harvest::LinkCounts) -> Option<LinkStatu
     })
 }
 
-fn switches(controller: &Controller, router: &Router, others: &BTreeSet<&String>) -> Result<Vec<SwitchStatus>> {
+fn switches(controller: &Controller, router: &Router, others: &BTreeSet<&str>) -> Result<Vec<SwitchStatus>> {
     let switches: Vec<(String, net::SwitchElementConfig)> = router
         .stations()
-        .filter(|(name, _)| !others.contains(&(*name).to_owned()))
+        .filter(|(name, _)| !others.contains(name))
         .filter_map(|(name, kind)| match kind {
             topology::StationKind::Switch(config) => Some((name.to_owned(), config)),
             _ => None,

@@ -3,9 +3,8 @@
 
 use crate::adapters::Plug;
 use crate::config::Shell;
+use crate::kinds::{PreparedStation, StationLayout};
 use crate::objects::ObjectId;
-use apic::desk::{Desk, Layout as DeskLayout};
-use lanai::myrinet::{Layout, MAX_HOSTS, Myrinet};
 use net::external::External;
 use net::topology::{
     CircuitDescription, CircuitEnd, LinkDescription, LinkKey, RoutedCircuit, Router, StationKind, TopologyError,
@@ -27,7 +26,12 @@ pub enum Step {
         max_endpoints: usize,
     },
     /// A station that has no links any more.
-    RemoveStation(String),
+    RemoveStation {
+        /// Its name.
+        name: String,
+        /// What it is made of, if it is of a registered kind.
+        layout: Option<StationLayout>,
+    },
     /// Another bound of a host.
     ChangeHost {
         /// Its name.
@@ -44,33 +48,19 @@ pub enum Step {
         /// Those that it is to have.
         config: SwitchElementConfig,
     },
-    /// A Myrinet that does not exist.
-    AddMyrinet {
+    /// A station of a registered kind that does not exist.
+    AddElement {
         /// Its name.
         name: String,
         /// What it is made of.
-        layout: Box<Layout>,
+        layout: StationLayout,
     },
-    /// Other cables, or hosts, switches and mechanisms, of a Myrinet.
-    ChangeMyrinet {
+    /// Another layout of a station of a registered kind.
+    ChangeElement {
         /// Its name.
         name: String,
         /// What it is made of.
-        layout: Box<Layout>,
-    },
-    /// A desk-area network that does not exist.
-    AddDesk {
-        /// Its name.
-        name: String,
-        /// What it is made of.
-        layout: Box<DeskLayout>,
-    },
-    /// Other chips of a desk, or power for others.
-    ChangeDesk {
-        /// Its name.
-        name: String,
-        /// What it is made of.
-        layout: Box<DeskLayout>,
+        layout: StationLayout,
     },
     /// A link.
     AddLink {
@@ -120,17 +110,6 @@ pub enum Step {
     ChangeContract(Vec<CircuitEnd>, Box<(Contract, Option<Contract>)>),
 }
 
-/// A Myrinet's bounds as the router knows them: a port for each host that it may have.
-pub const MYRINET_BOUNDS: SwitchElementConfig =
-    SwitchElementConfig { ports: MAX_HOSTS as u16, kept_ports: 0, max_routes: 65_536 };
-
-/// A desk's bounds as the router knows them: a port for each chip that it may have, and for the ends of a chain.
-pub const DESK_BOUNDS: SwitchElementConfig = SwitchElementConfig {
-    ports: (apic::desk::MAX_CHIPS + apic::desk::LINKS) as u16,
-    kept_ports: 0,
-    max_routes: 65_536,
-};
-
 /// Why a step cannot be done.
 #[derive(Debug, thiserror::Error)]
 pub enum StepError {
@@ -166,10 +145,8 @@ pub enum Need {
         /// Those that it is to have.
         wanted: SwitchElementConfig,
     },
-    /// A Myrinet: its hosts' interfaces and their memory are made.
-    Myrinet(Box<Layout>),
-    /// A desk: its chips are made.
-    Desk(Box<DeskLayout>),
+    /// A station of a registered kind.
+    Station(StationLayout),
 }
 
 /// A [`Need`], made.
@@ -182,10 +159,8 @@ pub enum PreparedResource {
     Switch(Box<SwitchElement>),
     /// What a switch's tables grow by.
     Room(Box<Room>),
-    /// A Myrinet without circuits.
-    Myrinet(Box<Myrinet>),
-    /// A desk without circuits.
-    Desk(Box<Desk>),
+    /// A station of a registered kind, without circuits.
+    Station(PreparedStation),
 }
 
 impl Step {
@@ -201,11 +176,8 @@ impl Step {
             {
                 Some((ObjectId::Station(name.clone()), Need::Room { had: *had, wanted: *config }))
             }
-            Step::AddMyrinet { name, layout } | Step::ChangeMyrinet { name, layout } => {
-                Some((ObjectId::Station(name.clone()), Need::Myrinet(layout.clone())))
-            }
-            Step::AddDesk { name, layout } | Step::ChangeDesk { name, layout } => {
-                Some((ObjectId::Station(name.clone()), Need::Desk(layout.clone())))
+            Step::AddElement { name, layout } | Step::ChangeElement { name, layout } => {
+                Some((ObjectId::Station(name.clone()), Need::Station(layout.clone())))
             }
             Step::Attach { link, shell: Some(shell), .. } => Some((link.clone(), Need::Shell(shell.clone()))),
             _ => None,
@@ -281,20 +253,19 @@ impl Target for Model {
         Ok(match step {
             Step::AddStation { name, kind, .. } => {
                 router.add_station(name, *kind)?;
-                Step::RemoveStation(name.clone())
+                Step::RemoveStation { name: name.clone(), layout: None }
             }
-            Step::RemoveStation(name) => {
+            Step::RemoveStation { name, layout } => {
                 let kind = router.remove_station(name)?;
-                Step::AddStation { name: name.clone(), kind, max_endpoints: 0 }
+                match layout {
+                    Some(layout) => Step::AddElement { name: name.clone(), layout: layout.clone() },
+                    None => Step::AddStation { name: name.clone(), kind, max_endpoints: 0 },
+                }
             }
-            Step::ChangeHost { .. } | Step::ChangeMyrinet { .. } | Step::ChangeDesk { .. } => step.clone(),
-            Step::AddDesk { name, .. } => {
-                router.add_station(name, StationKind::Switch(DESK_BOUNDS))?;
-                Step::RemoveStation(name.clone())
-            }
-            Step::AddMyrinet { name, .. } => {
-                router.add_station(name, StationKind::Switch(MYRINET_BOUNDS))?;
-                Step::RemoveStation(name.clone())
+            Step::ChangeHost { .. } | Step::ChangeElement { .. } => step.clone(),
+            Step::AddElement { name, layout } => {
+                router.add_station(name, StationKind::Switch(layout.bounds()))?;
+                Step::RemoveStation { name: name.clone(), layout: Some(layout.clone()) }
             }
             Step::ChangeSwitch { name, config, .. } => {
                 let had = router.change_switch(name, *config)?;

@@ -2,6 +2,7 @@
 
 use control::description::{explained, load, read, rehearse};
 use control::diagnostic::Diagnostics;
+use control::kinds::Kinds;
 use std::path::Path;
 
 /// A description whose wrong places stand between `«` and `»`: the text without these marks, and what is marked.
@@ -30,7 +31,7 @@ fn marked(text: &str) -> (String, Vec<(usize, usize, usize, usize)>) {
 }
 
 fn wrong(text: &str) -> Diagnostics {
-    match read(text, "net.toml", Path::new("")) {
+    match read(&Kinds::none(), text, "net.toml", Path::new("")) {
         Err(wrong) => wrong,
         Ok(config) => explained(&config, rehearse(&config).expect_err("nothing is wrong").into()).downcast().unwrap(),
     }
@@ -226,6 +227,6 @@ fn the_text_shows_the_line_with_a_caret() {
 
 #[test]
 fn a_file_that_is_not_there_is_told_by_its_name() {
-    let e = load(Path::new("/no/such/net.toml")).unwrap_err();
+    let e = load(&Kinds::none(), Path::new("/no/such/net.toml")).unwrap_err();
     assert!(format!("{e:#}").contains("/no/such/net.toml"), "{e:#}");
 }

@@ -2,6 +2,7 @@
 
 use control::config::{Config, parse_in};
 use control::daemon::{Daemon, DaemonOptions};
+use control::kinds::Kinds;
 use control::status::collect;
 use endpoint::Connection;
 use serde_json::{Value, json};
@@ -34,7 +35,7 @@ impl Net {
     }
 
     fn config(&self) -> Config {
-        parse_in(&self.text, "net.toml", self.folder.path()).unwrap()
+        parse_in(&Kinds::none(), &self.text, "net.toml", self.folder.path()).unwrap()
     }
 
     fn ask(&self, request: Value) -> Value {

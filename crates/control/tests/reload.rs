@@ -130,29 +130,6 @@ fn a_reload_that_fails_puts_back_the_far_ends_that_links_had() {
     UdpSocket::bind(new).expect("what was made for the change is there still");
 }
 
-/// Chips that have room for few circuits of a constant rate would replace those that have room for all.
-#[test]
-fn a_reload_that_fails_leaves_each_circuit_of_a_desk_its_way() {
-    let text = |cached: u32, last: u32| {
-        let mut text = format!(
-            "[host.alpha]\n[host.beta]\n[desk.den]\nchips = 4\ncached_connections = {cached}\n\
-             [[link]]\nends = [\"alpha\", \"den:0\"]\n[[link]]\nends = [\"beta\", \"den:3\"]\n"
-        );
-        for vci in 100..=last {
-            let circuit = "category = \"cbr\"\npcr = \"100 cell/s\"";
-            let _ = writeln!(text, "[[circuit]]\nends = [\"alpha 0.{vci}\", \"beta 0.{vci}\"]\n{circuit}");
-        }
-        text
-    };
-    let net = Net::up(&text(64, 129));
-    let mut pairs = [100, 101, 128, 129].map(|vci| [net.open("alpha", vci), net.open("beta", vci)]);
-    let refused = format!("{:#}", net.daemon.reload(config(&text(2, 130))).unwrap_err());
-    assert!(refused.contains("low-latency"), "{refused}");
-    pairs.iter_mut().for_each(|pair| net.passes(pair));
-    let desk = &collect(net.daemon.controller()).unwrap().desks[0];
-    assert_eq!(desk.circuit_routes, 60);
-}
-
 /// A link that may be up when another one is: that is made anew, goes and comes back, and is put back after a change that failed.
 #[test]
 fn a_link_follows_another_that_is_made_anew() {
@@ -474,7 +451,7 @@ fn what_was_asked_for_by_a_right_that_a_reload_took_away_meanwhile_is_refused() 
 fn a_link_that_a_command_adds_is_held_to_what_one_of_a_description_is() {
     let signals = |ends: [&str; 2]| json!({ "ends": ends, "signalling": { "version": "uni40" } });
     let text = "[host.alpha]\n[host.beta]\n[host.gamma]\n[switch.s1]\nports = 8\nprefix = \"47000580ffe100000000000001\"\n\
-                [switch.s2]\n[switch.s3]\nports = 8\nprefix = \"47000580ffe100000000000003\"\n[desk.d]\nchips = 4\n\
+                [switch.s2]\n[switch.s3]\nports = 8\nprefix = \"47000580ffe100000000000003\"\n\
                 [[link]]\nends = [\"alpha\", \"s1:0\"]\nsignalling = { version = \"uni40\" }\n";
     let net = Net::up(text);
     let connection = Connection::open(&net.socket).unwrap();
@@ -489,9 +466,7 @@ fn a_link_that_a_command_adds_is_held_to_what_one_of_a_description_is() {
         (signals(["beta", "s2:0"]), "needs the prefix"),
         (signals(["alpha", "s1:1"]), "one link with signalling"),
         (signals(["beta", "gamma"]), "no network side"),
-        (signals(["beta", "d:0"]), "a desk does not signal"),
         (signals(["beta", "s1:8"]), "ports 0 to 7"),
-        (json!({ "ends": ["beta", "d:9"] }), "no port 9"),
         (json!({ "ends": ["beta", "s1:1"], "follows": "alpha - s1:0" }), "follows"),
         (
             json!({ "ends": ["s1:1", "far"], "atmtcp": "listen 127.0.0.1:0", "peer_circuits_to": "nobody" }),

@@ -3,7 +3,7 @@
 mod managed;
 
 use apic::desk::video::{MAX_FRAME_OCTETS, Part};
-use control::config::parse;
+use control::config::parse_with;
 use control::daemon::DaemonOptions;
 use endpoint::SendError;
 use hostile::{Class, Field, Trial};
@@ -16,7 +16,7 @@ fn ground() -> Managed {
         [desk.den]\nchips = 2\n[desk.den.devices]\nwall = { kind = \"display\", chip = 1 }\n\
         [[link]]\nends = [\"alpha\", \"s1:0\"]\n[[link]]\nends = [\"beta\", \"s1:1\"]\n[[link]]\nends = [\"den:0\", \"s1:2\"]\n\
         [[circuit]]\nends = [\"alpha 0.100\", \"beta 0.100\"]\n[[circuit]]\nends = [\"alpha 0.200\", \"wall 0.200\"]\n";
-    Managed::up(parse(text, "net.toml").unwrap(), |_| DaemonOptions::default())
+    Managed::up(parse_with(&cellway::kinds::kinds(), text, "net.toml").unwrap(), |_| DaemonOptions::default())
 }
 
 #[test]

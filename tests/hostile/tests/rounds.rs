@@ -4,7 +4,8 @@
 #[path = "rounds/bounds.rs"]
 mod bounds;
 
-use control::config::parse;
+use cellway::kinds::kinds;
+use control::config::parse_with;
 use control::daemon::Daemon;
 use endpoint::{ChannelId, Connection, Endpoint, EndpointConfig, OpenOptions, sealed};
 use host::engine::Core;
@@ -60,7 +61,7 @@ impl Net {
     fn of(text: &str, circuits: u32, bound: Duration) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let socket = folder.path().join("socket");
-        let config = parse(text, "net.toml").expect("a description");
+        let config = parse_with(&kinds(), text, "net.toml").expect("a description");
         let before = resident(std::process::id());
         let daemon = Daemon::start(config, &socket).expect("a network");
         Net { circuits, bound, daemon, before, socket, _folder: folder }
@@ -210,8 +211,8 @@ fn no_command_takes_long(circuits: u32, bound: Duration) {
         apply(socket, &as_it_was, false);
     });
     net.measure("reload", |_| {
-        net.daemon.reload(parse(&changed, "net.toml").expect("a description")).expect("it is applied");
-        net.daemon.reload(parse(&as_it_was, "net.toml").expect("a description")).expect("it is applied");
+        net.daemon.reload(parse_with(&kinds(), &changed, "net.toml").expect("a description")).expect("it is applied");
+        net.daemon.reload(parse_with(&kinds(), &as_it_was, "net.toml").expect("a description")).expect("it is applied");
     });
     net.measure("capture", |socket| {
         let (ours, theirs) = UnixStream::pair().expect("a pair of sockets");

@@ -95,11 +95,9 @@ const CRATES: &[Crate] = &[
     },
     Crate {
         name: "control",
-        contents: "the decisions of a daemon: descriptions, changes, access rights, status, management, captures",
-        uses: &[
-            "wire", "sar", "traffic", "switch", "net", "links", "endpoint", "host", "stack", "uni", "eni155p", "apic",
-            "lanai",
-        ],
+        contents: "the decisions of a daemon: descriptions, changes, access rights, status, management, captures; the registry of \
+                   kinds of station (`kinds/`)",
+        uses: &["wire", "sar", "traffic", "switch", "net", "links", "endpoint", "host", "stack", "uni", "eni155p"],
     },
     Crate {
         name: "compat",
@@ -109,7 +107,7 @@ const CRATES: &[Crate] = &[
     Crate {
         name: "cellway",
         contents: "the program: a file for each command under `commands/`; what both programs share is its library",
-        uses: &["wire", "sar", "net", "links", "endpoint", "host", "stack", "control"],
+        uses: &["wire", "sar", "net", "links", "endpoint", "host", "stack", "control", "apic", "lanai"],
     },
 ];
 
@@ -145,14 +143,14 @@ const ADAPTERS: &[Crate] = &[
     Crate {
         name: "apic",
         contents: "the ATM Port Interconnect Controller, a switch of three ports on a chip; desk-area networks of them with cameras, \
-                   displays, stores (`desk/`). [docs/desk.md](../docs/desk.md)",
-        uses: &["wire", "sar", "traffic", "net", "bus"],
+                   displays, stores (`desk/`), and these as a kind of station (`kind/`). [docs/desk.md](../docs/desk.md)",
+        uses: &["wire", "sar", "traffic", "net", "bus", "control"],
     },
     Crate {
         name: "lanai",
         contents: "the Myrinet interface and its control program; links, switches, routes and mapping of a Myrinet (`fabric/`); \
-                   circuits over it (`myrinet/`). [docs/myrinet.md](../docs/myrinet.md)",
-        uses: &["wire", "sar", "net", "bus"],
+                   circuits over it (`myrinet/`); Myrinets as a kind of station (`kind/`). [docs/myrinet.md](../docs/myrinet.md)",
+        uses: &["wire", "sar", "net", "bus", "control"],
     },
 ];
 

@@ -1,6 +1,7 @@
 //! `cellway config`: a description is checked, or shown with its defaults.
 
 use crate::context::Context;
+use crate::kinds::kinds;
 use crate::output;
 use anyhow::{Context as _, Result};
 use clap::Subcommand;
@@ -34,7 +35,7 @@ pub enum ConfigCommand {
 pub fn run(context: &Context, command: &ConfigCommand) -> Result<()> {
     match command {
         ConfigCommand::Check { file } => {
-            let checked = load(file).and_then(|config| match rehearse(&config) {
+            let checked = load(&kinds(), file).and_then(|config| match rehearse(&config) {
                 Ok(()) => Ok(config),
                 Err(e) => Err(explained(&config, e.into())),
             });
@@ -69,7 +70,7 @@ pub fn run(context: &Context, command: &ConfigCommand) -> Result<()> {
         }
         ConfigCommand::Upgrade { file } => {
             let (text, folder) = config::read(file)?;
-            let (upgraded, keys) = config::upgrade(&text, &file.display().to_string(), &folder)?;
+            let (upgraded, keys) = config::upgrade(&kinds(), &text, &file.display().to_string(), &folder)?;
             if keys > 0 {
                 replace(file, &upgraded).with_context(|| format!("writing {}", file.display()))?;
             }
@@ -80,7 +81,7 @@ pub fn run(context: &Context, command: &ConfigCommand) -> Result<()> {
             })
         }
         ConfigCommand::Show { file } => {
-            let config = load(file)?;
+            let config = load(&kinds(), file)?;
             output::print(context, &Whole(config.file.clone()), || {
                 toml::to_string_pretty(&config.file).unwrap_or_else(|e| e.to_string())
             })

@@ -210,7 +210,7 @@ mod tests {
     fn a_url_alone_leads_from_the_only_switch_or_else_the_only_host() {
         use StationKind::{Host, Outside, Switch};
         let station = |all: &[(&str, StationKind)]| {
-            let stations = all.iter().map(|(name, kind)| ((*name).to_owned(), *kind)).collect();
+            let stations = all.iter().map(|(name, kind)| ((*name).to_owned(), kind.clone())).collect();
             made("atmtcp://192.0.2.1:2812", &stations).map(|link| link.ends[0].clone())
         };
         assert_eq!(station(&[("alpha", Host), ("far", Outside)]).unwrap(), "alpha");

@@ -6,7 +6,6 @@ pub(crate) mod capture;
 pub(crate) mod circuit;
 pub(crate) mod config;
 pub(crate) mod demo;
-pub(crate) mod desk;
 pub(crate) mod doctor;
 pub(crate) mod elsewhere;
 pub(crate) mod ip;

@@ -1,12 +1,15 @@
 //! `cellway myrinet`: the map that control programs have drawn, routes, monitoring variables, and a traffic generator.
 
-use crate::client::{self, ask_for};
+use crate::client::{self, ask_kind};
 use crate::context::Context;
 use crate::output::{self, drops};
 use anyhow::{Result, anyhow, bail};
 use clap::{Args, Subcommand};
-use control::protocol::{Done, MyrinetSend, Request};
-use control::status::myrinet::{MyrinetMap, MyrinetRoutes, MyrinetRun, MyrinetStatus};
+use control::protocol::Done;
+use lanai::kind::{
+    MyrinetHostStatus, MyrinetMap, MyrinetPortStatus, MyrinetRequest, MyrinetRoutes, MyrinetRun, MyrinetSend,
+    MyrinetStatus, MyrinetSwitchStatus,
+};
 use std::time::Duration;
 
 /// How often a run is looked at.
@@ -112,7 +115,7 @@ pub(crate) fn run(context: &Context, command: &MyrinetCommand) -> Result<()> {
 }
 
 fn find(context: &Context, name: Option<&str>) -> Result<MyrinetStatus> {
-    let all = ask_for::<Vec<MyrinetStatus>>(context, &Request::Myrinets)?;
+    let all = ask_kind::<Vec<MyrinetStatus>>(context, &MyrinetRequest::Myrinets)?;
     let names = all.iter().map(|net| net.name.as_str()).collect::<Vec<_>>().join(", ");
     match (name, all.len()) {
         (_, 0) => bail!("this network has no Myrinet: see examples/myrinet.toml"),
@@ -131,7 +134,7 @@ fn send(context: &Context, options: &Send) -> Result<()> {
     let (from, to) = (from.clone(), to.clone());
     let (octets, count, acknowledged, immediate) = (*octets, *count, *acknowledged, *immediate);
     let request = MyrinetSend { net: net.clone(), from, to, octets, count, acknowledged, immediate };
-    ask_for::<Done>(context, &Request::MyrinetSend(request))?;
+    ask_kind::<Done>(context, &MyrinetRequest::MyrinetSend(request))?;
     let stop = client::interrupted()?;
     loop {
         let run = find(context, Some(&net))?.run.ok_or_else(|| anyhow!("the run is gone"))?;
@@ -178,7 +181,7 @@ fn routes_text(net: &MyrinetStatus) -> String {
 }
 
 fn monitor_text(net: &MyrinetStatus) -> String {
-    let host = |h: &control::status::myrinet::MyrinetHostStatus| {
+    let host = |h: &MyrinetHostStatus| {
         vec![
             h.name.clone(),
             h.address.clone(),
@@ -213,10 +216,7 @@ fn monitor_text(net: &MyrinetStatus) -> String {
     ];
     let hosts = output::table(&head, &net.hosts.iter().map(host).collect::<Vec<_>>());
     let ports = net.switches.iter().flat_map(|switch| switch.ports.iter().map(move |port| (switch, port)));
-    let port = |(switch, port): (
-        &control::status::myrinet::MyrinetSwitchStatus,
-        &control::status::myrinet::MyrinetPortStatus,
-    )| {
+    let port = |(switch, port): (&MyrinetSwitchStatus, &MyrinetPortStatus)| {
         let numbers = [port.packets, port.stops, port.slack_peak.into(), port.timeouts].map(|n| n.to_string());
         [vec![format!("{}:{}", switch.name, port.port), port.to.clone()], numbers.to_vec()].concat()
     };
@@ -250,32 +250,4 @@ fn run_text(run: &MyrinetRun) -> String {
         text.push_str(&format!("\nround trip: {least:.1} us at least, {mean:.1} mean, {most:.1} at most"));
     }
     text
-}
-
-/// The Myrinets of `cellway status`; nothing without any.
-pub(crate) fn overview_text(nets: &[MyrinetStatus]) -> String {
-    let rows: Vec<Vec<String>> = nets
-        .iter()
-        .map(|net| {
-            let sum =
-                |of: fn(&control::status::myrinet::MyrinetHostStatus) -> u64| net.hosts.iter().map(of).sum::<u64>();
-            let map = match (&net.map, net.map_agrees) {
-                (None, _) => "not yet".to_owned(),
-                (Some(map), true) => format!("{} hosts, {} switches", map.hosts.len(), map.switches),
-                (Some(_), false) => "a cable has changed".to_owned(),
-            };
-            vec![
-                net.name.clone(),
-                net.mapper.clone().unwrap_or_else(|| "-".into()),
-                map,
-                sum(|host| host.sent.pdus).to_string(),
-                sum(|host| host.received.pdus).to_string(),
-                net.timeouts.to_string(),
-            ]
-        })
-        .collect();
-    if rows.is_empty() {
-        return String::new();
-    }
-    format!("\n{}", output::table(&["myrinet", "mapper", "map", "PDUs in", "PDUs out", "timed out"], &rows))
 }

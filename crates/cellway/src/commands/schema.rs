@@ -1,6 +1,7 @@
 //! `cellway schema`: the management protocol, the description, and what each command prints with `--json`, as JSON
 //! schemas made of the types that the service and the commands use.
 
+use crate::kinds::kinds;
 use crate::output;
 use anyhow::{Context as _, Result};
 use clap::Args;
@@ -15,11 +16,10 @@ use control::results::{
     CaptureBegun, Captured, Failed, Guest, HostAddresses, LaneJoined, LaneServing, Listening, Pinged, Replayed,
     Serving, Traced, Transferred, Ttcp,
 };
-use control::status::myrinet::{MyrinetMap, MyrinetRoutes, MyrinetRun, MyrinetStatus};
 use control::status::oam::{OamAlarms, OamStatus};
 use control::status::{CircuitStatus, LinkStatus, Status};
 use endpoint::calls::Event;
-use schemars::schema_for;
+use lanai::kind::{MyrinetMap, MyrinetRoutes, MyrinetRun, MyrinetStatus};
 use serde_json::Value;
 use std::io::Write;
 use std::path::PathBuf;
@@ -80,11 +80,19 @@ printed! {
     Failed: "(a command fails, on standard error)";
 }
 
+/// The schema of what each command prints, with what kinds of station add to it.
+fn complete_results() -> serde_json::Map<String, Value> {
+    let mut results = results();
+    results.values_mut().for_each(|schema| kinds().complete(schema));
+    results
+}
+
 /// All schemas.
 fn schema() -> Value {
-    let mut schema = control::protocol::schema();
-    schema["description"] = schema_for!(File).into();
-    schema["commands"] = results().into();
+    let kinds = kinds();
+    let mut schema = control::protocol::schema(&kinds);
+    schema["description"] = kinds.schema_for::<File>();
+    schema["commands"] = complete_results().into();
     schema
 }
 
@@ -99,9 +107,9 @@ pub struct Schema {
 /// The pages, by name.
 fn pages() -> [(&'static str, String); 3] {
     [
-        ("configuration.md", reference::configuration(&schema_for!(File).into())),
-        ("protocol.md", reference::protocol(&control::protocol::schema())),
-        ("results.md", reference::results("cellway", &results())),
+        ("configuration.md", reference::configuration(&kinds().schema_for::<File>())),
+        ("protocol.md", reference::protocol(&control::protocol::schema(&kinds()))),
+        ("results.md", reference::results("cellway", &complete_results())),
     ]
 }
 

@@ -1,8 +1,8 @@
 //! `cellway status`: links, circuits and endpoints, with what passed and what was dropped and why.
 
-use crate::client::{self, ask_for, ask_text};
-use crate::commands::{desk, myrinet};
+use crate::client::{self, ask_text};
 use crate::context::Context;
+use crate::kinds::kinds;
 use crate::output::{self, drops};
 use anyhow::Result;
 use clap::Args;
@@ -156,7 +156,7 @@ fn others_text(status: &Everything) -> String {
     )
 }
 
-fn text(status: &Everything) -> String {
+fn overview(status: &Everything) -> String {
     let endpoints: Vec<Vec<String>> = status
         .endpoints
         .iter()
@@ -176,11 +176,10 @@ fn text(status: &Everything) -> String {
     let head = ["endpoint", "events", "path", "channels", "PDUs sent", "PDUs received", "dropped"];
     let engine = &status.engine;
     format!(
-        "{}{}{}{}\n{}{}\n{}{}\nengine: {:.1} % busy in {:.0} s, {} rounds, {} sleeps, longest round {:.0} us; revision {}{}\n",
+        "{}{}{}\n{}{}\n{}{}\nengine: {:.1} % busy in {:.0} s, {} rounds, {} sleeps, longest round {:.0} us; revision {}{}\n",
         links_text(&status.links),
         switches_text(status),
-        myrinet::overview_text(&status.myrinets),
-        desk::overview_text(&status.desks),
+        status.of_kinds.overview(),
         circuits_text(&circuits),
         others_text(status),
         output::table(&head, &endpoints),
@@ -206,11 +205,13 @@ pub(crate) fn run(context: &Context, status: &Status) -> Result<()> {
         if context.json {
             output::print_text::<Everything>(&ask_text(context, &Request::Status)?)?;
         } else {
-            let now = ask_for::<Everything>(context, &Request::Overview)?;
+            let text = ask_text(context, &Request::Overview)?;
+            let mut now: Everything = client::read(&text)?;
+            now.of_kinds = kinds().read_statuses(&text)?;
             if status.watch {
                 output::stdout().write_all(b"\x1b[H\x1b[2J")?;
             }
-            output::print(context, &now, || text(&now))?;
+            output::print(context, &now, || overview(&now))?;
         }
         if !status.watch {
             return Ok(());

@@ -3,6 +3,7 @@
 
 use crate::client;
 use crate::context::Context;
+use crate::kinds::kinds;
 use crate::output;
 use anyhow::{Result, anyhow};
 use clap::Args;
@@ -63,7 +64,7 @@ pub(crate) fn run(context: &Context, up: &Up) -> Result<()> {
     let hangup = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(signal_hook::consts::SIGHUP, hangup.clone())?;
     let starting = Starting::begin(stop.clone())?;
-    let config = load(&up.file)?;
+    let config = load(&kinds(), &up.file)?;
     let d = &config.description;
     let counts = (d.stations.len(), d.links.len(), d.circuits.len());
     let metrics = up.metrics.map(|address| Metrics { address, max_rows: up.metrics_rows });
@@ -146,7 +147,8 @@ impl Reading {
         std::thread::Builder::new().name("description".into()).spawn(move || {
             // Nobody waits for it any more if the program ends, or if another one has begun. A panic over what it says
             // leaves the network as it is.
-            if let Some(read) = host::panics::caught(|| load(&file).map(|config| (config, Understood::of(waiting)))) {
+            let load = || load(&kinds(), &file).map(|config| (config, Understood::of(waiting)));
+            if let Some(read) = host::panics::caught(load) {
                 let _ = done.send(read);
             }
         })?;

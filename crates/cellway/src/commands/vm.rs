@@ -1,6 +1,7 @@
 //! `cellway vm`: the QEMU command for a guest with one of the description's virtual adapters.
 
 use crate::context::Context;
+use crate::kinds::kinds;
 use crate::output;
 use anyhow::{Context as _, Result, anyhow};
 use clap::Args;
@@ -87,7 +88,7 @@ fn quoted(word: &str) -> String {
 
 /// `cellway vm`
 pub(crate) fn run(context: &Context, vm: &Vm) -> Result<()> {
-    let config = config::load(&vm.file)?;
+    let config = config::load(&kinds(), &vm.file)?;
     let adapters = || {
         config.shells.values().filter_map(|shell| match shell {
             Shell::Adapter(served) => Some(served),

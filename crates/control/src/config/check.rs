@@ -8,14 +8,15 @@ use super::shell::Shell;
 use super::signalling;
 use super::{Adapter, Config, Switch, parse_address};
 use crate::fault::{Faults, Part};
+use crate::kinds::{Far, OwnLink};
 use crate::names::written as ends_of;
 use net::Carries;
 use net::topology::{Description, LinkDescription, Station};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// A link that a section of its own makes: the way to what says so, and what is outside at it.
-type OwnLink = (Vec<Part>, LinkDescription, Shell);
+/// The links that stations make by themselves, by section and name.
+type OwnLinks = BTreeMap<(&'static str, String), Vec<OwnLink>>;
 
 /// A description on its way to being understood.
 struct Check<'a> {
@@ -41,10 +42,9 @@ pub(super) fn check(
         Check { document, written, config, guests: BTreeMap::new(), unclear: Vec::new(), signalling: Vec::new() };
     check.stations();
     check.guests(folder);
-    let devices = check.devices(folder);
+    let own_links = check.own_links(folder);
     check.links(folder);
-    check.myrinets();
-    check.desks(devices);
+    check.layouts(own_links);
     check.calls();
     check.circuits();
     check.rules();
@@ -80,27 +80,34 @@ impl Check<'_> {
             ("host", names(Station::Host, file.host.keys().collect())),
             ("switch", names(Station::Switch, file.switch.keys().collect())),
             ("outside", names(Station::Outside, file.outside.keys().collect())),
-            // Circuits pass it as they pass a switch.
-            ("myrinet", names(Station::Switch, file.myrinet.keys().collect())),
-            ("desk", names(Station::Switch, file.desk.keys().collect())),
         ];
+        // Circuits pass stations of a registered kind as they pass a switch.
+        let of_kinds: Vec<_> = file.of_kinds.iter().map(|(section, name, _)| (section, name.clone())).collect();
         let addresses: Vec<(String, String)> =
             file.host.iter().filter_map(|(name, host)| Some((name.clone(), host.ip.clone()?))).collect();
         for (section, all) in all {
             for (station, name) in all {
-                let element = matches!(section, "myrinet" | "desk");
-                let taken = element && self.config.description.stations.contains_key(&name);
-                if taken || *self.config.description.stations.entry(name.clone()).or_insert(station) != station {
-                    let says = format!("two stations are called `{name}`: give one of them another name");
-                    self.wrong_at(&[section.into(), (&name).into()], says);
+                if *self.config.description.stations.entry(name.clone()).or_insert(station) != station {
+                    self.named_twice(section, &name);
                 }
             }
+        }
+        for (section, name) in of_kinds {
+            if self.config.description.stations.contains_key(&name) {
+                self.named_twice(section, &name);
+            }
+            self.config.description.stations.entry(name).or_insert(Station::Switch);
         }
         for (name, ip) in addresses {
             let mut faults = Faults::default();
             faults.take("ip", parse_address(&ip));
             self.wrong(&["host".into(), (&name).into()], faults);
         }
+    }
+
+    fn named_twice(&mut self, section: &str, name: &str) {
+        let says = format!("two stations are called `{name}`: give one of them another name");
+        self.wrong_at(&[section.into(), name.into()], says);
     }
 
     fn shards(&mut self) {
@@ -216,69 +223,54 @@ impl Check<'_> {
         }
     }
 
-    /// Myrinets, with a link to each of their hosts behind those that are written.
-    fn myrinets(&mut self) {
-        let all: Vec<_> = self.written.file.myrinet.iter().map(|(name, net)| (name.clone(), net.clone())).collect();
-        for (name, net) in all {
+    /// The links that stations of registered kinds make by themselves. What these bring along at the
+    /// far ends is outside.
+    fn own_links(&mut self, folder: &Path) -> OwnLinks {
+        let mut all = BTreeMap::new();
+        for (section, name, station) in self.written.file.of_kinds.clone().iter() {
             let mut faults = Faults::default();
-            let mut known = true;
-            for (n, host) in net.hosts.iter().enumerate() {
-                let station = self.config.description.stations.get(host);
-                if *host == name || station == Some(&Station::Outside) {
-                    known = false;
-                    faults.add(("hosts", n), format!("`{host}` is no host or switch of this network"));
-                } else if let Some(says) = unknown(&self.config.description, host, &mut self.document.hints) {
-                    known = false;
-                    faults.add(("hosts", n), says);
+            let links = station.own_links(name, folder, &mut faults);
+            for link in &links {
+                let Far::Outside(far, _) = &link.far else { continue };
+                if self.config.description.stations.insert(far.clone(), Station::Outside).is_some() {
+                    let says = format!("another station is called `{far}` too: give one another name");
+                    faults.add(link.part.clone(), says);
                 }
             }
-            match net.describe() {
-                Ok(layout) => drop(self.config.myrinets.insert(name.clone(), layout)),
-                Err(wrong) => faults.0.extend(wrong.0),
-            }
-            if known {
-                for (n, link) in net.links(&name).enumerate() {
-                    let at = self.config.description.links.len();
-                    self.config.description.links.push(link);
-                    let way = vec!["myrinet".into(), (&name).into(), "hosts".into(), n.into()];
-                    self.config.own_links.insert(at, way);
-                }
-            }
-            self.wrong(&["myrinet".into(), (&name).into()], faults);
-        }
-    }
-
-    /// Devices of desks: each is outside, and has a link of its own.
-    fn devices(&mut self, folder: &Path) -> Vec<OwnLink> {
-        let mut all = Vec::new();
-        for (name, desk) in self.written.file.desk.clone() {
-            let mut faults = Faults::default();
-            for (device, link, shell) in desk.devices(&name, folder, &mut faults) {
-                if self.config.description.stations.insert(device.clone(), Station::Outside).is_some() {
-                    let says = format!("another station is called `{device}` too: give one another name");
-                    faults.add(("devices", device.as_str()), says);
-                }
-                let way = vec!["desk".into(), (&name).into(), "devices".into(), (&device).into()];
-                all.push((way, link, shell));
-            }
-            self.wrong(&["desk".into(), (&name).into()], faults);
+            self.wrong(&[section.into(), name.into()], faults);
+            all.insert((section, name.clone()), links);
         }
         all
     }
 
-    /// Desks, with a link to each of their devices behind those that are written.
-    fn desks(&mut self, devices: Vec<OwnLink>) {
-        for (name, desk) in self.written.file.desk.clone() {
-            match desk.describe() {
-                Ok(layout) => drop(self.config.desks.insert(name, layout)),
-                Err(faults) => self.wrong(&["desk".into(), (&name).into()], faults),
+    /// What stations of registered kinds are made of, and their own links behind those that are written.
+    fn layouts(&mut self, mut own_links: OwnLinks) {
+        for (section, name, station) in self.written.file.of_kinds.clone().iter() {
+            let links = own_links.remove(&(section, name.clone())).unwrap_or_default();
+            let mut faults = Faults::default();
+            for link in &links {
+                let Far::Station(far) = &link.far else { continue };
+                if far == name || self.config.description.stations.get(far) == Some(&Station::Outside) {
+                    faults.add(link.part.clone(), format!("`{far}` is no host or switch of this network"));
+                } else if let Some(says) = unknown(&self.config.description, far, &mut self.document.hints) {
+                    faults.add(link.part.clone(), says);
+                }
             }
-        }
-        for (way, link, shell) in devices {
-            let at = self.config.description.links.len();
-            self.config.description.links.push(link);
-            self.config.shells.insert(at, shell);
-            self.config.own_links.insert(at, way);
+            let all_known = faults.0.is_empty();
+            match station.describe() {
+                Ok(layout) => drop(self.config.layouts.insert(name.clone(), layout)),
+                Err(wrong) => faults.0.extend(wrong.0),
+            }
+            let way: Vec<Part> = vec![section.into(), name.into()];
+            for link in links.into_iter().filter(|_| all_known) {
+                let at = self.config.description.links.len();
+                self.config.description.links.push(link.description);
+                if let Far::Outside(_, end) = link.far {
+                    self.config.shells.insert(at, Shell::Own(end));
+                }
+                self.config.own_links.insert(at, way.iter().cloned().chain(link.part.0).collect());
+            }
+            self.wrong(&way, faults);
         }
     }
 

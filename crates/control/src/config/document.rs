@@ -3,9 +3,10 @@
 //! used.
 
 use super::hints::Hints;
-use super::{Adapter, Circuit, Desk, Engine, File, Host, Interface, Link, Myrinet, Outside, Switch};
+use super::{Adapter, Circuit, Engine, File, Host, Interface, Link, Outside, Switch};
 use crate::diagnostic::{Diagnostic, Source};
 use crate::fault::Part;
+use crate::kinds::{Kinds, Sections};
 use crate::policy::Allow;
 use serde::de::{DeserializeOwned, IntoDeserializer as _};
 use std::collections::BTreeMap;
@@ -13,16 +14,18 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// The sections that name what they describe, and are ends of links by that name.
-const STATIONS: [&str; 5] = ["host", "switch", "outside", "myrinet", "desk"];
+/// The sections that name what they describe, and are ends of links by that name; so are those of registered kinds.
+const STATIONS: [&str; 3] = ["host", "switch", "outside"];
 /// Those whose ends have another name, which `host` says.
 const GUESTS: [&str; 2] = ["adapter", "interface"];
-const SECTIONS: [&str; 11] =
-    ["engine", "host", "switch", "outside", "myrinet", "desk", "adapter", "interface", "link", "circuit", "allow"];
+/// The sections before those of registered kinds, and behind them.
+const SECTIONS: [&[&str]; 2] =
+    [&["engine", "host", "switch", "outside"], &["adapter", "interface", "link", "circuit", "allow"]];
 
 /// A text that has been read, and what was wrong with it.
 pub(super) struct Document<'a> {
     pub(super) source: &'a Source,
+    kinds: Kinds,
     root: Spanned<DeTable<'a>>,
     pub(super) wrong: Vec<Diagnostic>,
     pub(super) hints: Hints,
@@ -40,10 +43,10 @@ pub(super) struct Written {
 
 impl<'a> Document<'a> {
     /// Reads a text.
-    pub(super) fn parse(source: &'a Source) -> Self {
+    pub(super) fn parse(source: &'a Source, kinds: Kinds) -> Self {
         let (root, errors) = DeTable::parse_recoverable(&source.text);
         let wrong = errors.iter().map(|e| source.wrong(e.span().unwrap_or(0..0), e.message().trim()));
-        Document { source, wrong: wrong.collect(), root, hints: Hints::default() }
+        Document { source, kinds, wrong: wrong.collect(), root, hints: Hints::default() }
     }
 
     /// Where a part is written; of one that is not there, where the part is that it would be in.
@@ -89,14 +92,17 @@ impl<'a> Document<'a> {
     pub(super) fn station(&self, name: &str) -> Vec<Part> {
         let root = self.root.get_ref();
         let table = |section: &str| root.get(section).and_then(|value| value.get_ref().as_table());
-        let named = STATIONS.iter().find(|section| table(section).is_some_and(|table| table.contains_key(name)));
+        let mut sections = STATIONS.into_iter().chain(self.kinds.sections());
+        let named = sections.find(|section| table(section).is_some_and(|table| table.contains_key(name)));
         if let Some(section) = named {
-            return vec![(*section).into(), name.into()];
+            return vec![section.into(), name.into()];
         }
-        for (desk, value) in table("desk").into_iter().flatten() {
-            let devices = value.get_ref().get("devices").and_then(|devices| devices.get_ref().as_table());
-            if devices.is_some_and(|devices| devices.contains_key(name)) {
-                return vec!["desk".into(), (&desk.get_ref().to_string()).into(), "devices".into(), name.into()];
+        for (section, within) in self.kinds.named_within() {
+            for (station, value) in table(section).into_iter().flatten() {
+                let inner = value.get_ref().get(within).and_then(|inner| inner.get_ref().as_table());
+                if inner.is_some_and(|inner| inner.contains_key(name)) {
+                    return vec![section.into(), (&station.get_ref().to_string()).into(), within.into(), name.into()];
+                }
             }
         }
         for section in GUESTS {
@@ -112,6 +118,7 @@ impl<'a> Document<'a> {
     /// What the sections say.
     pub(super) fn file(&mut self) -> Written {
         let mut written = Written::default();
+        written.file.of_kinds = Sections::new(self.kinds.clone());
         let keys: Vec<(String, Range<usize>)> =
             self.root.get_ref().keys().map(|key| (key.get_ref().to_string(), key.span())).collect();
         for (key, span) in keys {
@@ -119,30 +126,45 @@ impl<'a> Document<'a> {
             match key.as_str() {
                 "engine" => {
                     let value = self.root.get_ref().get("engine").cloned();
-                    let read = value
-                        .and_then(|value| self.item::<Engine>(vec!["engine".into()], value, &mut written.left_out));
+                    let read = value.and_then(|value| {
+                        self.item(vec!["engine".into()], value, read::<Engine>, &mut written.left_out)
+                    });
                     file.engine = read.unwrap_or_default();
                 }
                 "host" => file.host = self.named::<Host>(&key, &mut written.left_out),
                 "switch" => file.switch = self.named::<Switch>(&key, &mut written.left_out),
                 "outside" => file.outside = self.named::<Outside>(&key, &mut written.left_out),
-                "myrinet" => file.myrinet = self.named::<Myrinet>(&key, &mut written.left_out),
-                "desk" => file.desk = self.named::<Desk>(&key, &mut written.left_out),
                 "adapter" => file.adapter = self.named::<Adapter>(&key, &mut written.left_out),
                 "interface" => file.interface = self.named::<Interface>(&key, &mut written.left_out),
                 "link" => (file.link, written.places[0]) = self.listed::<Link>(&key, &mut written.left_out),
                 "circuit" => (file.circuit, written.places[1]) = self.listed::<Circuit>(&key, &mut written.left_out),
                 "allow" => (file.allow, written.places[2]) = self.listed::<Allow>(&key, &mut written.left_out),
-                _ => {
-                    let hint = self.hints.word(&key, SECTIONS);
-                    self.wrong.push(self.source.wrong(span, format!("unknown section `{key}`{hint}")));
-                }
+                _ => match self.kinds.section(&key) {
+                    Some(read) => {
+                        let stations = self.named_with(&key, read, &mut written.left_out);
+                        file.of_kinds.set(&key, stations);
+                    }
+                    None => {
+                        let [before, behind] = SECTIONS.map(|some| some.iter().copied());
+                        let hint = self.hints.word(&key, before.chain(self.kinds.sections()).chain(behind));
+                        self.wrong.push(self.source.wrong(span, format!("unknown section `{key}`{hint}")));
+                    }
+                },
             }
         }
         written
     }
 
     fn named<T: DeserializeOwned>(&mut self, section: &str, left_out: &mut Vec<Vec<Part>>) -> BTreeMap<String, T> {
+        self.named_with(section, read::<T>, left_out)
+    }
+
+    fn named_with<T>(
+        &mut self,
+        section: &str,
+        read: impl Fn(Spanned<DeValue<'_>>) -> Result<T, toml::de::Error>,
+        left_out: &mut Vec<Vec<Part>>,
+    ) -> BTreeMap<String, T> {
         let Some(value) = self.root.get_ref().get(section).cloned() else { return BTreeMap::new() };
         let span = value.span();
         let DeValue::Table(table) = value.into_inner() else {
@@ -153,7 +175,7 @@ impl<'a> Document<'a> {
         let mut all = BTreeMap::new();
         for (key, value) in table {
             let name = key.into_inner().into_owned();
-            if let Some(item) = self.item(vec![section.into(), (&name).into()], value, left_out) {
+            if let Some(item) = self.item(vec![section.into(), (&name).into()], value, &read, left_out) {
                 all.insert(name, item);
             }
         }
@@ -170,7 +192,7 @@ impl<'a> Document<'a> {
         };
         let (mut all, mut places) = (Vec::new(), Vec::new());
         for (place, value) in array.into_iter().enumerate() {
-            if let Some(item) = self.item(vec![section.into(), place.into()], value, left_out) {
+            if let Some(item) = self.item(vec![section.into(), place.into()], value, read::<T>, left_out) {
                 all.push(item);
                 places.push(place);
             }
@@ -179,15 +201,16 @@ impl<'a> Document<'a> {
     }
 
     /// A table as a type. What cannot be used is left out of it, and told, until the rest can be used.
-    fn item<T: DeserializeOwned>(
+    fn item<T>(
         &mut self,
         way: Vec<Part>,
         mut value: Spanned<DeValue<'a>>,
+        read: impl Fn(Spanned<DeValue<'_>>) -> Result<T, toml::de::Error>,
         left_out: &mut Vec<Vec<Part>>,
     ) -> Option<T> {
         let mut gone: Vec<String> = Vec::new();
         loop {
-            let e = match T::deserialize(value.clone().into_deserializer()) {
+            let e = match read(value.clone()) {
                 Ok(item) => return Some(item),
                 Err(e) => e,
             };
@@ -206,6 +229,10 @@ impl<'a> Document<'a> {
             gone.push(key);
         }
     }
+}
+
+fn read<T: DeserializeOwned>(value: Spanned<DeValue<'_>>) -> Result<T, toml::de::Error> {
+    T::deserialize(value.into_deserializer())
 }
 
 /// Takes the entry out of a table that an octet of the text belongs to, or out of the innermost table in it; gives its

@@ -1,13 +1,14 @@
 //! The whole description as it is written, and what has few keys: hosts, switches, and what is outside.
 
-use super::{Adapter, Circuit, Desk, Engine, Interface, Link, Myrinet};
+use super::{Adapter, Circuit, Engine, Interface, Link};
+use crate::kinds::Sections;
 use crate::policy::Allow;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The whole file.
-#[derive(Debug, Clone, Default, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+/// The whole file. [`crate::kinds::Kinds::schema_for`] gives its schema with the sections of registered kinds.
+#[derive(Debug, Clone, Default, Serialize, schemars::JsonSchema)]
+#[schemars(deny_unknown_fields, default, description = "The whole file.")]
 pub struct File {
     /// The threads that carry everything.
     #[serde(skip_serializing_if = "Engine::is_default")]
@@ -18,12 +19,10 @@ pub struct File {
     pub switch: BTreeMap<String, Switch>,
     /// Far ends of links that leave this program, by name.
     pub outside: BTreeMap<String, Outside>,
-    /// Myrinets by name.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub myrinet: BTreeMap<String, Myrinet>,
-    /// Desk-area networks by name.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub desk: BTreeMap<String, Desk>,
+    /// Stations of registered kinds, by section and name.
+    #[serde(flatten)]
+    #[schemars(skip)]
+    pub of_kinds: Sections,
     /// Virtual adapters by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub adapter: BTreeMap<String, Adapter>,

@@ -3,6 +3,7 @@
 use super::signalling::{Signalling, check_ends};
 use super::{Adapter, Config, File, Served, Shell, Switch};
 use crate::fault::Faults;
+use crate::kinds::LinkEnd;
 use anyhow::{Result, bail};
 use net::Carries;
 use net::topology::{Attachment, LinkDescription, Station};
@@ -33,17 +34,10 @@ pub(super) fn link(
             let last = switch.ports.saturating_sub(1);
             faults.add(("ends", n), format!("`{}` has the ports 0 to {last}", end.station));
         }
-        if file.myrinet.contains_key(&end.station) {
-            faults.add(("ends", n), "cables of a Myrinet are in its section, and so are the hosts that it joins");
-        }
-        if let Some(desk) = file.desk.get(&end.station) {
-            faults.take(("ends", n), desk.check_port(end.port).map_err(anyhow::Error::msg));
-            if description.config.carries != Carries::Cells {
-                faults.add("carries", "a link to a desk carries cells: leave `carries` out");
-            }
-            if signalling.is_some() {
-                faults.add("signalling", "a desk does not signal: leave `signalling` out");
-            }
+        if let Some(station) = file.of_kinds.get(&end.station) {
+            let (carries, signalling) = (description.config.carries, signalling.is_some());
+            let end = LinkEnd { place: n, station: &end.station, port: end.port, carries, signalling };
+            station.check_link(&end, faults);
         }
     }
     let Some(signalling) = signalling else { return Vec::new() };

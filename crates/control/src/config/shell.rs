@@ -1,7 +1,7 @@
 //! What is outside at a link.
 
 use super::{Device, Served, Udp};
-use apic::desk::device::Settings;
+use crate::kinds::OwnEnd;
 use net::Carries;
 
 /// What is outside at a link.
@@ -29,13 +29,8 @@ pub enum Shell {
     Adapter(Served),
     /// An IP interface on a device.
     Interface(Box<Device>),
-    /// A device of a desk.
-    Device {
-        /// Its name.
-        name: String,
-        /// What it is.
-        settings: Box<Settings>,
-    },
+    /// What a station of a registered kind brings along.
+    Own(OwnEnd),
 }
 
 impl Shell {
@@ -44,14 +39,7 @@ impl Shell {
         match self {
             Shell::Adapter(served) => Some(("adapter", &served.name, Carries::Cells)),
             Shell::Interface(device) => Some(("interface", &device.name, Carries::Frames)),
-            Shell::Device { name, settings } => {
-                let kind = match **settings {
-                    Settings::Camera(_) => "camera",
-                    Settings::Display(_) => "display",
-                    Settings::Store(_) => "store",
-                };
-                Some((kind, name, Carries::Cells))
-            }
+            Shell::Own(end) => Some((end.kind(), end.name(), end.carries())),
             Shell::AtmTcp { .. } | Shell::Tcp { .. } | Shell::Udp(_) => None,
         }
     }

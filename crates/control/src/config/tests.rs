@@ -40,7 +40,7 @@ fn what_is_wrong_with_tens_of_thousands_of_names_is_told_in_little_time() {
     let long = ["a", "b"].map(|letter| letter.repeat(1 << 20));
     text.push_str(&format!("[outside.{}]\n[[link]]\nends = [\"{}\", \"station00001\"]\n", long[0], long[1]));
     let begin = host::engine::processor_time();
-    let wrong = understand(&text, "net.toml", Path::new("")).1;
+    let wrong = understand(&Kinds::none(), &text, "net.toml", Path::new("")).1;
     let took = host::engine::processor_time().saturating_sub(begin);
     assert_eq!(wrong.len(), 40_001);
     assert!(wrong[0].message.contains("is it `station00000`?"), "{}", wrong[0].message);
@@ -53,7 +53,7 @@ fn a_switch_with_signalling_has_room_for_one_port_more() {
     let with = |ports: u16| format!("[switch.s1]\nports = {ports}\nprefix = \"47000580ffe100000000000001\"\n");
     let e = error(&with(u16::MAX));
     assert!(e.starts_with("net.toml:2:9: ") && e.contains("write 65534 at most"), "{e}");
-    let refused = crate::description::read(&with(u16::MAX), "net.toml", Path::new(""));
+    let refused = crate::description::read(&Kinds::none(), &with(u16::MAX), "net.toml", Path::new(""));
     assert!(refused.is_err());
     parse(&with(u16::MAX - 1), "net.toml").unwrap();
     parse("[switch.s1]\nports = 65535\n", "net.toml").unwrap();
@@ -140,20 +140,6 @@ fn calls_of_an_adapter_have_circuits_that_the_card_has() {
 }
 
 #[test]
-fn every_example_is_in_order() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
-    let mut n = 0;
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.extension().is_some_and(|e| e == "toml") {
-            load(&path).unwrap();
-            n += 1;
-        }
-    }
-    assert!(n >= 5, "{n} examples");
-}
-
-#[test]
 fn what_show_prints_means_the_same() {
     let config = parse(GOOD, "x").unwrap();
     let again = parse(&toml::to_string_pretty(&config.file).unwrap(), "y").unwrap();
@@ -180,14 +166,14 @@ fn keys_by_old_names_are_read_with_a_warning_and_an_upgrade_writes_the_new_ones(
         tcp.message.contains("write `cells_tcp`") && real.message.contains("write `peer_circuits_to`"),
         "{tcp} {real}"
     );
-    let (upgraded, keys) = upgrade(text, "net", Path::new("")).unwrap();
+    let (upgraded, keys) = upgrade(&Kinds::none(), text, "net", Path::new("")).unwrap();
     assert_eq!(keys, 2);
     let by_hand = text.replace("  tcp   =", "  cells_tcp   =").replace("\nreal = \"a\"", "\npeer_circuits_to = \"a\"");
     assert_eq!(upgraded, by_hand);
     let new = parse(&upgraded, "net").unwrap();
     assert!(new.renamed.is_empty());
     assert_eq!((&new.file, &new.shells), (&old.file, &old.shells));
-    assert_eq!(upgrade(&upgraded, "net", Path::new("")).unwrap(), (upgraded.clone(), 0));
+    assert_eq!(upgrade(&Kinds::none(), &upgraded, "net", Path::new("")).unwrap(), (upgraded.clone(), 0));
     let both = parse(&upgraded.replace("real\n", "real\ntcp = \"listen 127.0.0.1:0\"\n"), "net").unwrap_err();
     assert!(both.to_string().contains("net:7:1: `tcp` is the old name of `cells_tcp`: leave it out"), "{both}");
 }

@@ -1,6 +1,7 @@
 //! The description as a source of objects.
 
 use crate::config::{Config, Switch};
+use crate::kinds::StationKeys;
 use crate::objects::{LinkSpec, Object, ObjectId, Objects, Owner, Spec};
 use net::topology::{LinkDescription, Station};
 use std::collections::HashMap;
@@ -15,12 +16,11 @@ pub fn objects(config: &Config) -> Objects {
     for (name, station) in &config.description.stations {
         let spec = match station {
             Station::Host => Spec::Host(config.file.host.get(name).cloned().unwrap_or_default()),
-            Station::Switch if config.file.myrinet.contains_key(name) => {
+            Station::Switch if config.file.of_kinds.get(name).is_some() => {
                 // One that is not understood is not made; the description is refused as a whole.
-                Spec::Myrinet(Box::new(config.myrinets.get(name).cloned().unwrap_or_default()))
-            }
-            Station::Switch if config.file.desk.contains_key(name) => {
-                Spec::Desk(Box::new(config.desks.get(name).cloned().unwrap_or_default()))
+                let empty = || config.file.of_kinds.get(name).map(StationKeys::empty);
+                let Some(layout) = config.layouts.get(name).cloned().or_else(empty) else { continue };
+                Spec::OfKind(layout)
             }
             Station::Switch => {
                 let written = config.file.switch.get(name);

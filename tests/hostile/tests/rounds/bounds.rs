@@ -2,7 +2,8 @@
 //! makes a long round. The numbers are those of the description's schema, so that none is forgotten.
 
 use super::{BOUND_OF_MANY, Net, PATIENCE, apply, open};
-use control::config::{File, parse};
+use cellway::kinds::kinds;
+use control::config::{File, parse_with};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -215,13 +216,15 @@ fn with(way: &str, number: &str) -> String {
 
 #[test]
 fn each_number_of_a_description_is_in_the_list_and_its_limit_is_the_most() {
-    let schema: Value = schemars::schema_for!(File).into();
+    let schema: Value = kinds().schema_for::<File>();
     let mut found = BTreeSet::new();
     numbers(&schema, &schema, "", &mut found);
     let listed = NUMBERS.iter().map(|(way, ..)| *way).chain(NO_BOUNDS.iter().map(|(way, _)| *way));
     let listed: BTreeSet<String> = listed.map(str::to_owned).collect();
     assert_eq!(found, listed, "the numbers of the schema, and those of the test");
-    let may_be = |way: &str, number: &str| parse(&with(way, number), "net.toml").map(drop).map_err(|e| e.to_string());
+    let may_be = |way: &str, number: &str| {
+        parse_with(&kinds(), &with(way, number), "net.toml").map(drop).map_err(|e| e.to_string())
+    };
     let wrong: Vec<String> = NUMBERS
         .iter()
         .filter_map(|(way, _, limit)| {

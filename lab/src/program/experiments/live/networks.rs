@@ -6,6 +6,7 @@ use ::lab::experiment::{Measured, Told, Whose, Workload};
 use ::lab::model::bulk::{End, HEADER_OCTETS, LLC_OCTETS, stream};
 use ::lab::model::networks::Kind;
 use anyhow::{Context as _, Result, bail, ensure};
+use cellway::kinds::kinds;
 use control::config;
 use control::daemon::Daemon;
 use endpoint::{ChannelId, DataPath, Endpoint, EndpointConfig, Events, Geometry, OpenOptions, SendError};
@@ -98,7 +99,8 @@ impl Networks {
         let socket = folder.join("network.sock");
         if self.up.as_ref().is_none_or(|(kind, _)| *kind != over) {
             self.up.take();
-            let daemon = Daemon::start(config::parse(&description(over), "the laboratory's network")?, &socket)?;
+            let daemon =
+                Daemon::start(config::parse_with(&kinds(), &description(over), "the laboratory's network")?, &socket)?;
             self.up = Some((over, daemon));
             ready(&socket).with_context(|| format!("{} does not get ready", over.name()))?;
         }
@@ -474,7 +476,7 @@ mod tests {
     #[test]
     fn each_network_is_a_description_in_which_every_circuit_has_a_way() {
         for over in Kind::ALL.into_iter().chain([Kind::Myrinet(MulticastBy::Repetition)]) {
-            let config = config::parse(&description(over), "x").unwrap();
+            let config = config::parse_with(&kinds(), &description(over), "x").unwrap();
             control::description::rehearse(&config).unwrap();
             let myrinet = matches!(over, Kind::Myrinet(_));
             assert_eq!(config.description.circuits.len(), if myrinet { 12 } else { 13 });

@@ -1,22 +1,21 @@
 //! `[desk.NAME]`: a desk-area network's chips, how they are joined, and the devices at them.
 
-use super::shell::Shell;
-use super::word;
-use crate::fault::{Fault, Faults};
-use apic::Switches;
-use apic::desk::Layout;
-use apic::desk::device::{CameraSettings, DisplaySettings, MAX_RECORDED_OCTETS, Settings, StoreSettings};
-use apic::desk::video::{HEAD_OCTETS, MAX_FRAME_OCTETS};
-use apic::desk::{LINKS, Shape};
-use net::LinkConfig;
+use super::device::OwnDevice;
+use crate::Switches;
+use crate::desk::device::{CameraSettings, DisplaySettings, MAX_RECORDED_OCTETS, Settings, StoreSettings};
+use crate::desk::video::{HEAD_OCTETS, MAX_FRAME_OCTETS};
+use crate::desk::{LINKS, Layout, LayoutError, MAX_CHIPS, Shape};
+use control::fault::{Fault, Faults, word};
+use control::kinds::{Far, LinkEnd, OwnEnd, OwnLink};
 use net::topology::{Attachment, LinkDescription, parse_link_rate};
+use net::{Carries, LinkConfig};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Devices of one desk at most: as many as chips may be.
-const MAX_DEVICES: usize = apic::desk::MAX_CHIPS;
+const MAX_DEVICES: usize = MAX_CHIPS;
 
 /// `[desk.NAME]`
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -74,7 +73,7 @@ pub struct DeskDevice {
 
 impl Default for Desk {
     fn default() -> Self {
-        let chip = apic::Config::default();
+        let chip = crate::Config::default();
         Desk {
             shape: "chain".into(),
             chips: 4,
@@ -95,30 +94,25 @@ impl Desk {
         let mut faults = Faults::default();
         let shapes = [("chain", Shape::Chain), ("ring", Shape::Ring), ("shuffle", Shape::Shuffle)];
         let shape = word(&mut faults, "shape", &self.shape, &shapes);
-        let default = apic::Config::default();
+        let default = crate::Config::default();
         if !(2..=default.connections).contains(&self.cached_connections) {
             let says = format!("cached_connections = {}: write 2 to {}", self.cached_connections, default.connections);
             faults.add("cached_connections", says);
         }
         let switches = Switches { bypass: self.bypass, ..default.switches };
         let cache = self.cached_connections.clamp(2, default.connections);
-        let chip = apic::Config { cache, switches, ..default };
+        let chip = crate::Config { cache, switches, ..default };
         let layout =
             shape.map(|shape| Layout { shape, chips: self.chips, chip, off: self.off.iter().copied().collect() });
         if let Some(Err(problem)) = layout.as_ref().map(Layout::plan) {
-            let key = if matches!(problem, apic::desk::LayoutError::Off { .. }) { "off" } else { "chips" };
+            let key = if matches!(problem, LayoutError::Off { .. }) { "off" } else { "chips" };
             faults.add(key, problem);
         }
         faults.or(layout)
     }
 
     /// Its devices, each with its link to the desk, in the order of their names; files are in `folder`.
-    pub(super) fn devices(
-        &self,
-        desk: &str,
-        folder: &Path,
-        faults: &mut Faults,
-    ) -> Vec<(String, LinkDescription, Shell)> {
+    pub(super) fn devices(&self, desk: &str, folder: &Path, faults: &mut Faults) -> Vec<OwnLink> {
         if self.devices.len() > MAX_DEVICES {
             faults.add("devices", format!("{} devices: {MAX_DEVICES} at most", self.devices.len()));
         }
@@ -143,14 +137,29 @@ impl Desk {
                 Attachment { station: name.clone(), port: None },
                 Attachment { station: desk.to_owned(), port: u16::try_from(device.chip).ok() },
             ];
-            let link = LinkDescription { ends, config: LinkConfig::default() };
-            all.push((name.clone(), link, Shell::Device { name: name.clone(), settings: Box::new(settings) }));
+            all.push(OwnLink {
+                part: ("devices", name.as_str()).into(),
+                description: LinkDescription { ends, config: LinkConfig::default() },
+                far: Far::Outside(name.clone(), OwnEnd::new(OwnDevice { name: name.clone(), settings })),
+            });
         }
         all
     }
 
-    /// What is wrong with a link to one of its ports.
-    pub(super) fn check_port(&self, port: Option<u16>) -> Result<(), String> {
+    /// What is wrong with a link to it.
+    pub(super) fn check_link(&self, end: &LinkEnd<'_>, faults: &mut Faults) {
+        if let Err(says) = self.check_port(end.port) {
+            faults.add(("ends", end.place), says);
+        }
+        if end.carries != Carries::Cells {
+            faults.add("carries", "a link to a desk carries cells: leave `carries` out");
+        }
+        if end.signalling {
+            faults.add("signalling", "a desk does not signal: leave `signalling` out");
+        }
+    }
+
+    fn check_port(&self, port: Option<u16>) -> Result<(), String> {
         let ends = if self.shape == "chain" { LINKS } else { 0 };
         let ports = self.chips + ends;
         let last = self.chips.saturating_sub(1);
@@ -248,7 +257,10 @@ impl DeskDevice {
 
 #[cfg(test)]
 mod tests {
-    use crate::config::{Shell, parse};
+    use crate::kind::DeskKind;
+    use control::config::{Config, Shell, parse_with};
+    use control::diagnostic::Diagnostics;
+    use control::kinds::Kinds;
 
     const GOOD: &str = "[desk.den]\nchips = 4\n[desk.den.devices]\n\
         eye = { kind = \"camera\", chip = 1, size = [320, 240] }\n\
@@ -259,13 +271,17 @@ mod tests {
         [[circuit]]\nends = [\"eye 0.100\", \"wall 0.100\", \"laptop 0.100\"]\n\
         category = \"cbr\"\npcr = \"20 Mbit/s\"\n";
 
+    fn parse(text: &str, name: &str) -> Result<Config, Diagnostics> {
+        parse_with(&Kinds::none().with::<DeskKind>(), text, name)
+    }
+
     #[test]
     fn devices_have_a_link_each_and_circuits_between_them_a_way() {
         let config = parse(GOOD, "x").unwrap();
         assert_eq!((config.description.links.len(), config.shells.len()), (4, 2));
-        assert!(config.shells.values().all(|shell| matches!(shell, Shell::Device { .. })));
-        assert_eq!(config.desks["den"].ports(), 6);
-        crate::description::rehearse(&config).unwrap();
+        assert!(config.shells.values().all(|shell| matches!(shell, Shell::Own(_))));
+        assert_eq!(config.layouts["den"].get::<DeskKind>().unwrap().ports(), 6);
+        control::description::rehearse(&config).unwrap();
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! `[myrinet.NAME]`: hosts that a Myrinet joins, its switches and cables, and which of its mechanisms are on.
 
-use super::word;
-use crate::fault::Faults;
-use lanai::fabric::mapper::Settings;
-use lanai::fabric::{Config as Links, Marks, Switching};
-use lanai::myrinet::{Cable, Layout, Plug};
-use lanai::{MulticastBy, Switches};
+use crate::fabric::mapper::Settings;
+use crate::fabric::{Config as Links, FabricError, Marks, Switching};
+use crate::myrinet::{Cable, Layout, LayoutError, Plug};
+use crate::{MulticastBy, Switches};
+use control::fault::{Faults, word};
+use control::kinds::{Far, LinkEnd, OwnLink};
 use net::topology::{Attachment, LinkDescription};
 use net::{Carries, LinkConfig};
 use serde::{Deserialize, Serialize};
@@ -112,9 +112,9 @@ impl Myrinet {
     }
 
     /// What is wrong with a cable, in the description's names.
-    fn said(&self, cable: usize, problem: &lanai::myrinet::LayoutError) -> String {
-        use lanai::fabric::FabricError as E;
-        use lanai::myrinet::LayoutError::Cable;
+    fn said(&self, cable: usize, problem: &LayoutError) -> String {
+        use FabricError as E;
+        use LayoutError::Cable;
         let [a, b] = &self.cables[cable].ends;
         match problem {
             Cable(E::Taken(_)) => format!("{a} - {b}: one of the ends has a cable already, or both are one"),
@@ -174,12 +174,12 @@ impl Myrinet {
                 timeout,
                 ..Links::default()
             },
-            lanai: lanai::Config {
+            lanai: crate::Config {
                 // The interface's clock goes with the link's.
                 link_mb_s: 1e6 / symbol_ps as f64,
                 sram_mb_s: 2e6 / symbol_ps as f64,
                 switches: Switches { immediate, copy_block, stop_link, multicast: multicast? },
-                ..lanai::Config::default()
+                ..crate::Config::default()
             },
             mapping: Settings { period, ..Settings::default() },
         })
@@ -214,31 +214,48 @@ impl Myrinet {
     }
 
     /// The links between its hosts and it, in the order of the hosts: PDUs pass them at once.
-    pub(super) fn links(&self, name: &str) -> impl Iterator<Item = LinkDescription> {
-        self.hosts.iter().zip(0..).map(move |(host, port)| LinkDescription {
-            ends: [
-                Attachment { station: host.clone(), port: None },
-                Attachment { station: name.to_owned(), port: Some(port) },
-            ],
-            config: LinkConfig { carries: Carries::Frames, ..LinkConfig::default() },
-        })
+    pub(super) fn links(&self, name: &str) -> Vec<OwnLink> {
+        let link = |(place, host): (usize, &String)| OwnLink {
+            part: ("hosts", place).into(),
+            description: LinkDescription {
+                ends: [
+                    Attachment { station: host.clone(), port: None },
+                    Attachment { station: name.to_owned(), port: u16::try_from(place).ok() },
+                ],
+                config: LinkConfig { carries: Carries::Frames, ..LinkConfig::default() },
+            },
+            far: Far::Station(host.clone()),
+        };
+        self.hosts.iter().enumerate().map(link).collect()
+    }
+
+    /// What is wrong with a link to it that it does not make by itself: everything.
+    pub(super) fn check_link(end: &LinkEnd<'_>, faults: &mut Faults) {
+        faults.add(("ends", end.place), "cables of a Myrinet are in its section, and so are the hosts that it joins");
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::config::parse;
+    use crate::kind::MyrinetKind;
+    use control::config::{Config, parse_with};
+    use control::diagnostic::Diagnostics;
+    use control::kinds::Kinds;
 
     const GOOD: &str = "[host.a]\n[host.b]\n[myrinet.lab]\nhosts = [\"a\", \"b\"]\nswitches = { m1 = 8 }\n\
         cables = [{ ends = [\"a\", \"m1:0\"] }, { ends = [\"b\", \"m1:5\"], metres = 25 }]\n\
         [[circuit]]\nends = [\"a 0.100\", \"b 0.100\"]\n";
 
+    fn parse(text: &str, name: &str) -> Result<Config, Diagnostics> {
+        parse_with(&Kinds::none().with::<MyrinetKind>(), text, name)
+    }
+
     #[test]
     fn its_hosts_have_a_link_each_and_circuits_between_them_a_way() {
         let config = parse(GOOD, "x").unwrap();
         assert_eq!(config.description.links.len(), 2);
-        assert_eq!(config.myrinets["lab"].cables[1].metres, 25.0);
-        crate::description::rehearse(&config).unwrap();
+        assert_eq!(config.layouts["lab"].get::<MyrinetKind>().unwrap().cables[1].metres, 25.0);
+        control::description::rehearse(&config).unwrap();
     }
 
     #[test]

@@ -1,13 +1,10 @@
 //! What is told of desk-area networks: chips, and the devices and links at them.
 
-use super::CounterStatus;
-use crate::controller::Controller;
-use crate::intent::Intent;
-use crate::objects::{ObjectId, Spec};
+use crate::desk::{ChipReport, Desk, Report, Shape};
 use anyhow::Result;
-use apic::desk::Shape;
-use apic::desk::{ChipReport, Desk, Report};
-use net::topology::LinkKey;
+use control::kinds::Running;
+use control::status::CounterStatus;
+use net::topology::{LinkKey, Router};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -70,38 +67,26 @@ type AtPort = (u16, String, LinkKey);
 /// What a device says of itself, and has counted.
 type Said = (String, Vec<(&'static str, Counters)>);
 
-/// The names of desks.
-pub(super) fn names(intent: &Intent) -> impl Iterator<Item = &String> {
-    intent.applied().iter().filter_map(|(id, object)| match (id, &object.spec) {
-        (ObjectId::Station(name), Spec::Desk(_)) => Some(name),
-        _ => None,
-    })
+/// A desk; `None` if it is not there.
+pub(super) fn of(running: &Running<'_>, name: &str) -> Result<Option<DeskStatus>> {
+    let ports = ports(running.router, name);
+    // One at a time, between two rounds of the engine; what is sorted and named has been so before.
+    let (asked, links) = (name.to_owned(), ports.iter().map(|(_, _, key)| *key).collect::<Vec<_>>());
+    let report = running.engine.named("status").with(move |core| {
+        let node = core.fabric.node(&asked)?;
+        let report = core.network.peek_node::<Desk>(node).map(|desk| desk.report())?;
+        let said = |key: &LinkKey| -> Option<Said> {
+            let id = core.fabric.link_id(*key)?;
+            let (_, device) = core.network.externals().find(|(link, _)| *link == id)?;
+            Some((device.status(), device.counters()))
+        };
+        Some((report, links.iter().map(said).collect::<Vec<_>>()))
+    })?;
+    Ok(report.map(|(report, said)| status(name, &report, ports, said)))
 }
 
-pub(super) fn of(controller: &Controller, intent: &Intent) -> Result<Vec<DeskStatus>> {
-    let mut all = Vec::new();
-    for name in names(intent) {
-        let ports = ports(intent, name);
-        // One at a time, between two rounds of the engine; what is sorted and named has been so before.
-        let (asked, links) = (name.clone(), ports.iter().map(|(_, _, key)| *key).collect::<Vec<_>>());
-        let report = controller.engine().named("status").with(move |core| {
-            let node = core.fabric.node(&asked)?;
-            let report = core.network.peek_node::<Desk>(node).map(|desk| desk.report())?;
-            let said = |key: &LinkKey| -> Option<Said> {
-                let id = core.fabric.link_id(*key)?;
-                let (_, device) = core.network.externals().find(|(link, _)| *link == id)?;
-                Some((device.status(), device.counters()))
-            };
-            Some((report, links.iter().map(said).collect::<Vec<_>>()))
-        })?;
-        all.extend(report.map(|(report, said)| status(name, &report, ports, said)));
-    }
-    Ok(all)
-}
-
-fn ports(intent: &Intent, desk: &str) -> Vec<AtPort> {
-    let links = intent.model().router.links();
-    let at = links.filter_map(|(key, link, ports)| {
+fn ports(router: &Router, desk: &str) -> Vec<AtPort> {
+    let at = router.links().filter_map(|(key, link, ports)| {
         let own = link.ends.iter().position(|end| end.station == desk)?;
         Some((ports[own], link.ends[1 - own].station.clone(), key))
     });

@@ -1,17 +1,17 @@
 //! What `cellway status` shows of desk-area networks.
 
-use crate::output::{self, drops};
-use control::status::desk::{DeskChipStatus, DeskStatus};
+use super::status::{DeskChipStatus, DeskStatus};
+use control::text::{drops, table};
 use std::collections::BTreeMap;
 
 /// The desks of `cellway status`, chip by chip; nothing without any.
-pub(crate) fn overview_text(desks: &[DeskStatus]) -> String {
+pub(super) fn text(desks: &[DeskStatus]) -> String {
     let mut text = String::new();
     for desk in desks {
         let rows: Vec<Vec<String>> =
             desk.chips.iter().enumerate().map(|(n, chip)| row(desk, n, chip)).chain(ends(desk)).collect();
         let head = ["desk", "chip", "at its third port", "cells from links", "from there", "to there", "dropped"];
-        text += &format!("\n{}", output::table(&head, &rows));
+        text += &format!("\n{}", table(&head, &rows));
         let mut former: BTreeMap<String, u64> = BTreeMap::new();
         for (reason, n) in desk.former_received.dropped.iter().chain(&desk.former_sent.dropped) {
             *former.entry(reason.clone()).or_default() += n;

@@ -1,12 +1,10 @@
 //! What is told of Myrinets: interfaces with their control programs' monitoring variables, switches, the map, routes,
 //! and the traffic generator's last run.
 
-use super::CounterStatus;
-use crate::controller::Controller;
-use crate::intent::Intent;
-use crate::objects::{ObjectId, Spec};
+use crate::myrinet::{Generated, HostReport, Layout, Myrinet, Pace, PortReport, Report, SwitchReport};
 use anyhow::Result;
-use lanai::myrinet::{HostReport, Layout, Myrinet, Pace, Report};
+use control::kinds::Running;
+use control::status::CounterStatus;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -177,34 +175,15 @@ pub struct MyrinetRun {
     pub done: bool,
 }
 
-/// All Myrinets.
-///
-/// # Errors
-/// The engine has stopped.
-pub fn all(controller: &Controller, with_routes: bool) -> Result<Vec<MyrinetStatus>> {
-    controller.with_intent(|intent| of(controller, intent, with_routes))
-}
-
-/// The names of Myrinets.
-pub(super) fn names(intent: &Intent) -> impl Iterator<Item = &String> {
-    intent.applied().iter().filter_map(|(id, object)| match (id, &object.spec) {
-        (ObjectId::Station(name), Spec::Myrinet(_)) => Some(name),
-        _ => None,
-    })
-}
-
-pub(super) fn of(controller: &Controller, intent: &Intent, with_routes: bool) -> Result<Vec<MyrinetStatus>> {
-    let mut all = Vec::new();
-    for name in names(intent) {
-        // One at a time, between two rounds of the engine.
-        let asked = name.clone();
-        let report = controller.engine().named("status").with(move |core| {
-            let node = core.fabric.node(&asked)?;
-            core.network.peek_node::<Myrinet>(node).map(|net| net.report())
-        })?;
-        all.extend(report.map(|report| status(name, &report, with_routes)));
-    }
-    Ok(all)
+/// A Myrinet; `None` if it is not there.
+pub(super) fn of(running: &Running<'_>, name: &str, with_routes: bool) -> Result<Option<MyrinetStatus>> {
+    // One at a time, between two rounds of the engine.
+    let asked = name.to_owned();
+    let report = running.engine.named("status").with(move |core| {
+        let node = core.fabric.node(&asked)?;
+        core.network.peek_node::<Myrinet>(node).map(|net| net.report())
+    })?;
+    Ok(report.map(|report| status(name, &report, with_routes)))
 }
 
 fn status(name: &str, report: &Report, with_routes: bool) -> MyrinetStatus {
@@ -216,7 +195,7 @@ fn status(name: &str, report: &Report, with_routes: bool) -> MyrinetStatus {
         hosts: map.hosts.iter().filter_map(|(a, at)| Some((named(*a)?, at.map(|at| place(&at))))).collect(),
         cables: map.cables.iter().map(|ends| ends.each_ref().map(place)).collect(),
     });
-    let switch = |(switch, (name, _)): (&lanai::myrinet::SwitchReport, &(String, usize))| MyrinetSwitchStatus {
+    let switch = |(switch, (name, _)): (&SwitchReport, &(String, usize))| MyrinetSwitchStatus {
         name: name.clone(),
         ports: switch.ports.iter().filter_map(|port| port_status(port, layout)).collect(),
     };
@@ -282,7 +261,7 @@ fn host_status(name: &str, host: &HostReport, layout: &Layout, with_routes: bool
     }
 }
 
-fn port_status(port: &lanai::myrinet::PortReport, layout: &Layout) -> Option<MyrinetPortStatus> {
+fn port_status(port: &PortReport, layout: &Layout) -> Option<MyrinetPortStatus> {
     let counters = &port.counters;
     Some(MyrinetPortStatus {
         port: port.port,
@@ -294,7 +273,7 @@ fn port_status(port: &lanai::myrinet::PortReport, layout: &Layout) -> Option<Myr
     })
 }
 
-fn run_status(run: &lanai::myrinet::Generated, layout: &Layout) -> MyrinetRun {
+fn run_status(run: &Generated, layout: &Layout) -> MyrinetRun {
     let job = &run.job;
     let name = |host: &usize| layout.hosts.get(*host).cloned().unwrap_or_default();
     let took_s = run.took.as_secs_f64();

@@ -1,0 +1,110 @@
+//! What is told of the stations of kinds.
+
+use super::Kind;
+use prometheus_client::encoding::DescriptorEncoder;
+use serde::de::IgnoredAny;
+use serde::ser::SerializeMap as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::fmt::{self, Debug};
+use std::sync::Arc;
+
+trait AnyStatuses: Debug + Send + Sync {
+    fn list(&self) -> &'static str;
+    fn metrics(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result;
+    fn overview(&self) -> String;
+    fn as_serialize(&self) -> &dyn erased_serde::Serialize;
+    fn as_any(&self) -> &dyn Any;
+}
+
+#[derive(Debug)]
+struct StatusesOf<K: Kind>(Vec<K::Status>);
+
+impl<K: Kind> AnyStatuses for StatusesOf<K> {
+    fn list(&self) -> &'static str {
+        K::WORDS.list
+    }
+
+    fn metrics(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        K::metrics(&self.0, encoder)
+    }
+
+    fn overview(&self) -> String {
+        K::overview(&self.0)
+    }
+
+    fn as_serialize(&self) -> &dyn erased_serde::Serialize {
+        &self.0
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        &self.0
+    }
+}
+
+/// What is told of the stations of one kind.
+#[derive(Debug, Clone)]
+pub struct KindStatuses(Arc<dyn AnyStatuses>);
+
+impl KindStatuses {
+    /// Of a kind.
+    pub fn of<K: Kind>(stations: Vec<K::Status>) -> Self {
+        KindStatuses(Arc::new(StatusesOf::<K>(stations)))
+    }
+}
+
+/// What is told of the stations of all registered kinds: a list for each kind.
+///
+/// A text alone does not say which kinds there are: what is read from one is empty until
+/// [`super::Kinds::read_statuses`] has read the lists.
+#[derive(Debug, Clone, Default)]
+pub struct Statuses(Vec<KindStatuses>);
+
+impl Statuses {
+    /// Of these kinds.
+    pub fn new(kinds: Vec<KindStatuses>) -> Self {
+        Statuses(kinds)
+    }
+
+    /// The stations of a kind.
+    pub fn get<K: Kind>(&self) -> &[K::Status] {
+        let found = self.0.iter().find_map(|kind| kind.0.as_any().downcast_ref::<Vec<K::Status>>());
+        found.map_or(&[], Vec::as_slice)
+    }
+
+    /// As metrics.
+    ///
+    /// # Errors
+    /// The encoder fails.
+    pub fn metrics(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|kind| kind.0.metrics(encoder))
+    }
+
+    /// What `cellway status` shows of them.
+    pub fn overview(&self) -> String {
+        self.0.iter().map(|kind| kind.0.overview()).collect()
+    }
+}
+
+impl Serialize for Statuses {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        struct List<'a>(&'a KindStatuses);
+        impl Serialize for List<'_> {
+            fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                erased_serde::serialize(self.0.0.as_serialize(), to)
+            }
+        }
+        let mut map = to.serialize_map(Some(self.0.len()))?;
+        for kind in &self.0 {
+            map.serialize_entry(kind.0.list(), &List(kind))?;
+        }
+        map.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for Statuses {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        BTreeMap::<String, IgnoredAny>::deserialize(from).map(|_| Statuses::default())
+    }
+}
