@@ -22,7 +22,7 @@ mod udp;
 mod whole;
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Source};
-use crate::fault::{Part, PartPath, word};
+use crate::fault::{Faults, Part, PartPath, word};
 use crate::kinds::{Kinds, StationLayout};
 use crate::policy::Rule;
 use anyhow::{Context as _, Result};
