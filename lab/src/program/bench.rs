@@ -46,13 +46,13 @@ trait QuickOptions: Sized {
 #[derive(Debug, Subcommand)]
 enum BenchCommand {
     /// Throughput from application to application through the switch, on cell links and on frame links
-    Path(path::Options),
+    Path(path::PathOptions),
     /// Segmentation and reassembly on one core, beside memcpy and two common implementations
-    Sar(sar::Options),
+    Sar(sar::SarOptions),
     /// The cell switch on one core: look-up, policing, queues, over the number of circuits, beside a copy of the cells
-    Switch(switch::Options),
+    Switch(switch::SwitchOptions),
     /// Shards of a network: traffic between two shards, two switches on two threads, two pairs of applications
-    Shards(shards::Options),
+    Shards(shards::ShardsOptions),
     /// The model of the ENI155P alone, driven by our own driver, beside memcpy and the card's line
     Adapter(adapter::AdapterOptions),
     /// Call set-ups and releases a second through one and five switches, in virtual time on one core
@@ -62,9 +62,9 @@ enum BenchCommand {
     /// Event strategies over load: throughput, latency and processor share; cost with scale
     Events(events::EventsOptions),
     /// Data paths over the size of the PDU
-    Paths(paths::Options),
+    Paths(paths::PathsOptions),
     /// The cost of the library of `cellway run` for a program that does not use ATM
-    Preload(preload::Options),
+    Preload(preload::PreloadOptions),
     /// Messages between two processes on two cores, by a direct circuit, beside the machine's limits and beside peers
     Endpoint(endpoint::EndpointOptions),
     /// The laboratory: simulated cells per second on one core, with the real state machines in the loop

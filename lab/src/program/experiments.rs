@@ -33,13 +33,13 @@ pub(crate) enum LabCommand {
     /// Run experiments and show each number: published, modelled, measured
     Run(Run),
     /// Run all experiments, or a shard of them, and write a page, figures, a table and the data
-    Report(report::Options),
+    Report(report::ReportOptions),
     /// Run one experiment over values of a machine's constant; writes tidy CSV
-    Sweep(sweep::Options),
+    Sweep(sweep::SweepOptions),
     /// Change every constant that no paper gives, and list the rows that move
-    Sensitivity(sensitivity::Options),
+    Sensitivity(sensitivity::SensitivityOptions),
     /// Measure this machine, and write a profile like those in machines/
-    Calibrate(calibrate::Options),
+    Calibrate(calibrate::CalibrateOptions),
 }
 
 /// Options of all runs.

@@ -26,7 +26,7 @@ const BATCH: u32 = 256;
 
 /// What to measure.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Options {
+pub(crate) struct PreloadOptions {
     /// Runs of each case, alternately with and without the library
     #[arg(long, default_value_t = 15)]
     runs: usize,

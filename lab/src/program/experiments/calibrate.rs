@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 /// What to measure.
 #[derive(Debug, Args)]
-pub(crate) struct Options {
+pub(crate) struct CalibrateOptions {
     /// The file for the profile [default: standard output]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,

@@ -36,7 +36,7 @@ impl FromStr for Shard {
 
 /// Options of a report.
 #[derive(Debug, Args)]
-pub(crate) struct Options {
+pub(crate) struct ReportOptions {
     /// Only experiments with these names or prefixes [default: all]
     #[arg(conflicts_with_all = ["shard", "merge"])]
     names: Vec<String>,

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 
 /// Options of the analysis.
 #[derive(Debug, Args)]
-pub(crate) struct Options {
+pub(crate) struct SensitivityOptions {
     /// The folder for sensitivity.md, sensitivity.csv and tornado.csv
     #[arg(long, default_value = "out/lab", value_name = "FOLDER")]
     out: PathBuf,
