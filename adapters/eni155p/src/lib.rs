@@ -40,6 +40,7 @@
 mod dma;
 pub mod driver;
 mod ended;
+pub mod kind;
 mod ram;
 mod receive;
 pub mod registers;

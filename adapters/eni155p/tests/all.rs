@@ -4,6 +4,7 @@ mod crossings;
 mod eni;
 mod eni_ended;
 mod hostile;
+mod kind;
 mod single_copy;
 mod vfio;
 mod vfio_unread;

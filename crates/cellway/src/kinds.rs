@@ -1,12 +1,13 @@
-//! The kinds of station that the program links.
+//! The kinds of station and of virtual adapter that the program links.
 
 use apic::kind::DeskKind;
 use control::kinds::Kinds;
+use eni155p::kind::Eni155pKind;
 use lanai::kind::MyrinetKind;
 
-/// The kinds of station that the program links.
+/// The kinds of station and of virtual adapter that the program links.
 pub fn kinds() -> Kinds {
-    Kinds::none().with::<MyrinetKind>().with::<DeskKind>()
+    Kinds::none().with::<MyrinetKind>().with::<DeskKind>().with_adapter::<Eni155pKind>()
 }
 
 #[cfg(test)]

@@ -6,10 +6,9 @@
 
 use crate::config::Served;
 use crate::folder;
+use crate::kinds::ServedAdapter;
 use anyhow::{Context as _, Result};
 use endpoint::socket_path::SocketPath;
-use eni155p::vfio::apart::Apart;
-use eni155p::vfio::server::Server;
 use host::HostInterface;
 use host::engine::Core;
 use net::external::External;
@@ -32,7 +31,7 @@ pub enum Plug {
     /// The adapter that there is.
     Standing,
     /// A new one.
-    New(Box<Apart>),
+    New(ServedAdapter),
 }
 
 /// Why an adapter cannot be put at a link.
@@ -72,13 +71,12 @@ impl Adapters {
         if stands && !anew {
             return Ok(Plug::Standing);
         }
-        let listen = if ours { Server::listen_beside } else { Server::listen };
         let made = || {
             folder::check_of(&served.socket, "choose another place for the adapter's socket")?;
-            anyhow::Ok(Apart::start(listen(&served.socket, served.config)?)?)
+            served.card.serve(&served.socket, ours)
         };
         let made = made().with_context(|| format!("adapter {}", served.name))?;
-        Ok(Plug::New(Box::new(made)))
+        Ok(Plug::New(made))
     }
 
     /// Pulls the cable, if an adapter is at this link: the link can be removed then, the adapter stays.
@@ -122,9 +120,8 @@ impl Adapters {
     pub fn plug(&self, network: &mut Network, served: &Served, link: LinkId, plug: Plug) {
         let mut all = self.all();
         match plug {
-            Plug::New(made) => {
-                let place = made.place().clone();
-                network.attach(link, made);
+            Plug::New(ServedAdapter { external, place }) => {
+                network.attach(link, external);
                 all.push(Plugged { served: served.clone(), link, place, replaced: false });
             }
             Plug::Standing => {

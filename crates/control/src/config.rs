@@ -31,7 +31,7 @@ use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::path::Path;
 
-pub use adapter::{Adapter, Served, parse_mac};
+pub use adapter::{Served, parse_mac};
 pub use circuit::{Circuit, Oam};
 pub use engine::Engine;
 pub use file::{File, Host, Outside, Switch};

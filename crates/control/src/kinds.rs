@@ -1,5 +1,6 @@
 //! The registry of kinds of station. Hosts and switches are control's own. What else circuits pass, such as a network
-//! of an adapter, is a kind: a type that implements [`Kind`], in the package of its adapter.
+//! of an adapter, is a kind: a type that implements [`Kind`], in the package of its adapter. So is a virtual adapter
+//! that a guest drives ([`AdapterKind`]).
 //!
 //! In: the kinds that a program links ([`Kinds::with`]). They go along with a description that is read
 //! ([`crate::config::Config`]), and from there to the daemon that runs it. Out: for each of control's parts, what the
@@ -7,7 +8,9 @@
 //! network ([`PreparedStation`]), far ends of links ([`OwnEnd`]), status and metrics ([`Statuses`]), requests
 //! ([`KindRequest`]), and schemas ([`Kinds::complete`]).
 
+mod adapters;
 mod far_end;
+mod keys;
 mod layout;
 mod registry;
 mod requests;
@@ -27,11 +30,13 @@ use serde::de::DeserializeOwned;
 use std::fmt::{self, Debug};
 use std::path::Path;
 
+pub use adapters::{AdapterKeys, AdapterKind, Card, ServedAdapter};
 pub use far_end::{FarEnd, OwnEnd};
+pub use keys::{Far, LinkEnd, OwnLink, StationKeys};
 pub use layout::{Difference, PreparedStation, StationLayout};
 pub use registry::Kinds;
 pub use requests::{KindRequest, NoRequest, RequestWords};
-pub use sections::{Far, LinkEnd, OwnLink, Sections, StationKeys};
+pub use sections::Sections;
 pub use statuses::{KindStatuses, Statuses};
 
 /// What a kind is called.

@@ -144,11 +144,6 @@ fn what_follows_from_something_wrong_is_not_told() {
         "[host.a]\n[host.b]\n[[link]]\nends = [«\"aa\"», \"b\"]\n[[circuit]]\nends = [\"a 0.100\", \"b 0.100\"]\n",
         &["no station `aa`"],
     );
-    // A guest whose adapter cannot be.
-    assert_marked(
-        "[adapter.x]\nhost = \"guest\"\nsocket = \"x.sock\"\nboard = «\"vlsi\"»\n[switch.s]\n[[link]]\nends = [\"guest\", \"s:0\"]\n",
-        &["write asic or fpga"],
-    );
     // A circuit whose rate has the wrong type still needs one.
     assert_marked(
         "[host.a]\n[host.b]\n[[link]]\nends = [\"a\", \"b\"]\n[[circuit]]\nends = [\"a 0.100\", \"b 0.100\"]\ncategory = \"cbr\"\npcr = «7»\n",

@@ -1,13 +1,10 @@
 //! Links that commands removed and added in the place of a description's, then and after a restart.
 
-use control::config::{Config, parse_in};
+use control::config::{Config, parse};
 use control::daemon::{Daemon, DaemonOptions};
-use control::kinds::Kinds;
-use control::status::collect;
 use endpoint::Connection;
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// A network with a state folder.
@@ -35,7 +32,7 @@ impl Net {
     }
 
     fn config(&self) -> Config {
-        parse_in(&Kinds::none(), &self.text, "net.toml", self.folder.path()).unwrap()
+        parse(&self.text, "net.toml").unwrap()
     }
 
     fn ask(&self, request: Value) -> Value {
@@ -69,28 +66,4 @@ fn a_host_whose_link_with_signalling_a_command_removed_signals_at_another() {
     let outcome = net.daemon().reload(net.config()).unwrap();
     assert_eq!(outcome.dropped, ["link alpha - s2:0"]);
     assert_eq!(signal(&net), ["alpha", "s1"]);
-}
-
-#[test]
-fn a_cable_that_a_command_plugged_in_elsewhere_has_its_adapter_after_a_restart() {
-    let mut net = Net::up(
-        "[adapter.eni0]\nhost = \"guest\"\nsocket = \"eni0.sock\"\n[host.alpha]\n[switch.s1]\n\
-         [[link]]\nends = [\"guest\", \"s1:0\"]\n[[link]]\nends = [\"alpha\", \"s1:1\"]\n",
-    );
-    let is_at = |net: &Net, link: &str| {
-        let adapters = || collect(net.daemon().controller()).unwrap().adapters;
-        let deadline = Instant::now() + Duration::from_secs(30);
-        while !adapters().iter().any(|adapter| adapter.signal && adapter.link.as_deref() == Some(link)) {
-            assert!(Instant::now() < deadline, "{link}: {:?}", adapters());
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    };
-    net.ask(json!({ "remove_link": { "name": "guest - s1:0" } }));
-    net.ask(json!({ "add_link": { "ends": ["guest", "s1:5"] } }));
-    is_at(&net, "guest:0 - s1:5");
-    net.restart();
-    is_at(&net, "guest:0 - s1:5");
-    // The description, read again, has its cable where it says.
-    net.daemon().reload(net.config()).unwrap();
-    is_at(&net, "guest:0 - s1:0");
 }

@@ -97,7 +97,7 @@ const CRATES: &[Crate] = &[
         name: "control",
         contents: "the decisions of a daemon: descriptions, changes, access rights, status, management, captures; the registry of \
                    kinds of station (`kinds/`)",
-        uses: &["wire", "sar", "traffic", "switch", "net", "links", "endpoint", "host", "stack", "uni", "eni155p"],
+        uses: &["wire", "sar", "traffic", "switch", "net", "links", "endpoint", "host", "stack", "uni"],
     },
     Crate {
         name: "compat",
@@ -107,7 +107,7 @@ const CRATES: &[Crate] = &[
     Crate {
         name: "cellway",
         contents: "the program: a file for each command under `commands/`; what both programs share is its library",
-        uses: &["wire", "sar", "net", "links", "endpoint", "host", "stack", "control", "apic", "lanai"],
+        uses: &["wire", "sar", "net", "links", "endpoint", "host", "stack", "control", "eni155p", "apic", "lanai"],
     },
 ];
 
@@ -123,7 +123,7 @@ const ADAPTERS: &[Crate] = &[
         contents: "the Efficient Networks ENI155P: segmentation and reassembly (\"Midway\"), PCI bridge (\"Tonga\"), line framer; its \
                    driver; its vfio-user server for virtual machines (`vfio/`). \
                    [docs/virtual-adapters.md](../docs/virtual-adapters.md)",
-        uses: &["wire", "sar", "traffic", "net", "remap", "endpoint", "bus"],
+        uses: &["wire", "sar", "traffic", "net", "remap", "endpoint", "bus", "control"],
     },
     Crate {
         name: "jit",

@@ -2,7 +2,8 @@
 //! ATM over TCP and 6.1 by ENI155Ps of ours: application to guest, guest to application, guest to guest.
 
 use anyhow::{Context as _, bail, ensure};
-use control::config::parse;
+use cellway::kinds::kinds;
+use control::config::parse_with;
 use control::daemon::Daemon;
 use endpoint::calls::{Event, Sap, Session};
 use endpoint::{Endpoint, EndpointConfig};
@@ -169,7 +170,7 @@ fn call_each_other(way: &Way) {
         way.describe(1),
         way.describe(2)
     );
-    let daemon = Daemon::start(parse(&text, "net.toml").unwrap(), &socket).unwrap();
+    let daemon = Daemon::start(parse_with(&kinds(), &text, "net.toml").unwrap(), &socket).unwrap();
     let mut capture = Command::new(&cellway);
     capture.arg("capture").arg("--socket").arg(&socket);
     let capture = Signalled::start(capture, "guest1 - s1:1", folder.path().join("link.pcapng")).unwrap();

@@ -6,7 +6,7 @@ use super::fits::{self, SignallingEnd};
 use super::hints::Hints;
 use super::shell::Shell;
 use super::signalling;
-use super::{Adapter, Config, Switch, parse_address};
+use super::{Config, Served, Switch, parse_address};
 use crate::fault::{Faults, Part};
 use crate::kinds::{Far, OwnLink};
 use crate::names::written as ends_of;
@@ -131,11 +131,10 @@ impl Check<'_> {
     fn guests(&mut self, folder: &Path) {
         let file = &self.written.file;
         let adapters = file.adapter.iter().map(|(name, adapter)| {
-            let shell = adapter.describe(name).map(|mut served| {
-                served.socket = folder.join(&served.socket);
-                Shell::Adapter(served)
-            });
-            ("adapter", name.clone(), adapter.host.clone(), shell)
+            let (host, socket) = (adapter.host().to_owned(), folder.join(adapter.socket()));
+            let served = |card| Served { name: name.clone(), host: host.clone(), socket, card };
+            let shell = adapter.describe(name).map(served).map(Shell::Adapter);
+            ("adapter", name.clone(), host, shell)
         });
         let interfaces = file.interface.iter().map(|(name, interface)| {
             let shell = interface.describe(name).map(|device| Shell::Interface(Box::new(device)));
@@ -304,8 +303,8 @@ impl Check<'_> {
                     format!("a link to an {kind} carries {carried}, and neither atmtcp, cells_tcp nor cells_udp");
                 faults.add(if said { "ends" } else { "carries" }, says);
             }
-            if let (Shell::Adapter(_), Some(calls)) = (&own, link.config.calls) {
-                faults.take("signalling", Adapter::check_labels(&calls));
+            if let (Shell::Adapter(served), Some(calls)) = (&own, link.config.calls) {
+                faults.take("signalling", served.card.check_labels(&calls));
             }
             shell = Some(own);
         }

@@ -3,7 +3,7 @@
 //! used.
 
 use super::hints::Hints;
-use super::{Adapter, Circuit, Engine, File, Host, Interface, Link, Outside, Switch};
+use super::{Circuit, Engine, File, Host, Interface, Link, Outside, Switch};
 use crate::diagnostic::{Diagnostic, Source};
 use crate::fault::Part;
 use crate::kinds::{Kinds, Sections};
@@ -134,17 +134,19 @@ impl<'a> Document<'a> {
                 "host" => file.host = self.named::<Host>(&key, &mut written.left_out),
                 "switch" => file.switch = self.named::<Switch>(&key, &mut written.left_out),
                 "outside" => file.outside = self.named::<Outside>(&key, &mut written.left_out),
-                "adapter" => file.adapter = self.named::<Adapter>(&key, &mut written.left_out),
                 "interface" => file.interface = self.named::<Interface>(&key, &mut written.left_out),
                 "link" => (file.link, written.places[0]) = self.listed::<Link>(&key, &mut written.left_out),
                 "circuit" => (file.circuit, written.places[1]) = self.listed::<Circuit>(&key, &mut written.left_out),
                 "allow" => (file.allow, written.places[2]) = self.listed::<Allow>(&key, &mut written.left_out),
-                _ => match self.kinds.section(&key) {
-                    Some(read) => {
+                _ => match (self.kinds.section(&key), self.kinds.adapter()) {
+                    (Some(read), _) => {
                         let stations = self.named_with(&key, read, &mut written.left_out);
                         file.of_kinds.set(&key, stations);
                     }
-                    None => {
+                    (None, Some(read)) if key == "adapter" => {
+                        file.adapter = self.named_with(&key, read, &mut written.left_out);
+                    }
+                    _ => {
                         let [before, behind] = SECTIONS.map(|some| some.iter().copied());
                         let hint = self.hints.word(&key, before.chain(self.kinds.sections()).chain(behind));
                         self.wrong.push(self.source.wrong(span, format!("unknown section `{key}`{hint}")));

@@ -1,7 +1,7 @@
 //! The whole description as it is written, and what has few keys: hosts, switches, and what is outside.
 
-use super::{Adapter, Circuit, Engine, Interface, Link};
-use crate::kinds::Sections;
+use super::{Circuit, Engine, Interface, Link};
+use crate::kinds::{AdapterKeys, Sections};
 use crate::policy::Allow;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -25,7 +25,8 @@ pub struct File {
     pub of_kinds: Sections,
     /// Virtual adapters by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub adapter: BTreeMap<String, Adapter>,
+    #[schemars(skip)]
+    pub adapter: BTreeMap<String, AdapterKeys>,
     /// IP interfaces by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub interface: BTreeMap<String, Interface>,

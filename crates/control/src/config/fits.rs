@@ -1,7 +1,7 @@
 //! Whether a link fits the stations and sections of a description, whoever adds it.
 
 use super::signalling::{Signalling, check_ends};
-use super::{Adapter, Config, File, Served, Shell, Switch};
+use super::{Config, File, Served, Shell, Switch};
 use crate::fault::Faults;
 use crate::kinds::LinkEnd;
 use anyhow::{Result, bail};
@@ -67,8 +67,8 @@ pub fn added(
     };
     let (stations, file) = (&config.description.stations, &config.file);
     let own = link(stations, file, description, peer_circuits_to, signalling, &mut faults);
-    if let (Some(Shell::Adapter(_)), Some(calls)) = (shell, &description.config.calls) {
-        faults.take("signalling", Adapter::check_labels(calls));
+    if let (Some(Shell::Adapter(served)), Some(calls)) = (shell, &description.config.calls) {
+        faults.take("signalling", served.card.check_labels(calls));
     }
     // Each host that has a link is there once more.
     let others = own.iter().filter(|(end, _)| taken.contains(&end.station));

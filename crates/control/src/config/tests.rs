@@ -1,7 +1,6 @@
 //! Descriptions that are in order, and that are not.
 
 use super::*;
-use net::topology::Station;
 use proptest::prelude::*;
 
 const GOOD: &str = "[host.alpha]\n[host.beta]\nip = \"10.0.0.2/24\"\n[switch.s1]\n\n[[link]]\nends = [\"alpha\", \"s1:0\"]\nrate = \"OC-3c\"\n[[link]]\nends = [\"beta\", \"s1:1\"]\n\n[[circuit]]\nends = [\"alpha 0.100\", \"beta 0.100\"]\ncategory = \"cbr\"\npcr = \"20 Mbit/s\"\n";
@@ -95,47 +94,6 @@ fn contracts_are_of_each_direction_and_what_is_wrong_names_key_value_and_cure() 
     ] {
         let e = error(&with(text));
         assert!(e.contains(says), "{e}");
-    }
-}
-
-#[test]
-fn an_adapter_stands_for_its_guest_at_the_end_of_one_link() {
-    const WITH: &str =
-        "[adapter.eni0]\nhost = \"guest\"\nsocket = \"eni0.sock\"\n[switch.s]\n[[link]]\nends = [\"guest\", \"s:0\"]\n";
-    let config = parse(WITH, "x").unwrap();
-    assert_eq!(config.description.stations["guest"], Station::Outside);
-    assert!(config.served().map(|served| served.name.as_str()).eq(["eni0"]));
-    let again = format!("{WITH}[[link]]\nends = [\"guest\", \"s:1\"]\n");
-    for (text, says) in [
-        (again.as_str(), "has a link already"),
-        (&WITH.replace("\"guest\", \"s:0\"", "\"s:0\", \"s:1\""), "no link leads to `guest`"),
-        (&WITH.replace("[switch.s]", "board = \"vlsi\"\n[switch.s]"), "write asic or fpga"),
-        (&WITH.replace("[switch.s]", "[switch.guest]\n[switch.s]"), "another station is called `guest`"),
-        (&format!("{WITH}carries = \"frames\"\n"), "carries cells"),
-    ] {
-        let e = error(text);
-        assert!(e.contains(says), "{e}");
-    }
-}
-
-#[test]
-fn calls_of_an_adapter_have_circuits_that_the_card_has() {
-    let with = |labels: &str| {
-        format!(
-            "[adapter.eni0]\nhost = \"guest\"\nsocket = \"eni0.sock\"\n[switch.s]\nprefix = \"47000580ffe100000000000001\"\n\
-             [[link]]\nends = [\"guest\", \"s:0\"]\nsignalling = {{ version = \"uni31\"{labels} }}\n"
-        )
-    };
-    for (labels, says) in [
-        ("", "labels = \"0.1024-16383\": an ENI155P has VPI 0 and VCIs up to 1023"),
-        (", labels = \"0.256-1024\"", "write labels = \"0.256-511\""),
-        (", labels = \"1.256-511\"", "write labels = \"0.256-511\""),
-    ] {
-        let e = error(&with(labels));
-        assert!(e.starts_with("net.toml:8:") && e.contains(says), "{e}");
-    }
-    for labels in ["0.256-511", "0.32-1023"] {
-        parse(&with(&format!(", labels = \"{labels}\"")), "x").unwrap();
     }
 }
 

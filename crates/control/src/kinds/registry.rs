@@ -1,6 +1,8 @@
 //! The kinds that a program links.
 
-use super::{Kind, KindRequest, KindStatuses, RequestWords, Running, StationKeys, Statuses, Words};
+use super::{
+    AdapterKeys, AdapterKind, Kind, KindRequest, KindStatuses, RequestWords, Running, StationKeys, Statuses, Words,
+};
 use anyhow::{Context as _, Result};
 use schemars::{JsonSchema as _, Schema, SchemaGenerator};
 use serde::Deserialize as _;
@@ -70,13 +72,39 @@ impl<K: Kind> AnyKind for Registered<K> {
     }
 }
 
+/// A kind of virtual adapter of whatever type.
+pub(super) trait AnyAdapterKind: Sync {
+    fn kind(&self) -> &'static str;
+    fn read_keys(&self, value: Spanned<DeValue<'_>>) -> Result<AdapterKeys, toml::de::Error>;
+    fn keys_schema(&self, generator: &mut SchemaGenerator) -> Schema;
+}
+
+struct RegisteredAdapter<K>(PhantomData<fn() -> K>);
+
+impl<K: AdapterKind> AnyAdapterKind for RegisteredAdapter<K> {
+    fn kind(&self) -> &'static str {
+        K::KIND
+    }
+
+    fn read_keys(&self, value: Spanned<DeValue<'_>>) -> Result<AdapterKeys, toml::de::Error> {
+        K::Keys::deserialize(value.into_deserializer()).map(AdapterKeys::of::<K>)
+    }
+
+    fn keys_schema(&self, generator: &mut SchemaGenerator) -> Schema {
+        generator.subschema_for::<K::Keys>()
+    }
+}
+
 /// The kinds that a program links, in the order in which it names them.
 #[derive(Clone, Default)]
-pub struct Kinds(pub(super) Vec<&'static dyn AnyKind>);
+pub struct Kinds {
+    pub(super) stations: Vec<&'static dyn AnyKind>,
+    pub(super) adapters: Vec<&'static dyn AnyAdapterKind>,
+}
 
 impl fmt::Debug for Kinds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.sections()).finish()
+        f.debug_list().entries(self.sections()).entries(self.adapters.iter().map(|adapter| adapter.kind())).finish()
     }
 }
 
@@ -86,21 +114,28 @@ impl Kinds {
         Kinds::default()
     }
 
-    /// One more.
+    /// One kind of station more.
     #[must_use]
     pub fn with<K: Kind>(mut self) -> Self {
-        self.0.push(&Registered::<K>(PhantomData));
+        self.stations.push(&Registered::<K>(PhantomData));
+        self
+    }
+
+    /// One kind of virtual adapter more.
+    #[must_use]
+    pub fn with_adapter<K: AdapterKind>(mut self) -> Self {
+        self.adapters.push(&RegisteredAdapter::<K>(PhantomData));
         self
     }
 
     /// Their sections in descriptions.
     pub fn sections(&self) -> impl Iterator<Item = &'static str> {
-        self.0.iter().map(|kind| kind.words().section)
+        self.stations.iter().map(|kind| kind.words().section)
     }
 
     /// The sections that have tables of names, and these tables.
     pub fn named_within(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
-        self.0.iter().filter_map(|kind| Some((kind.words().section, kind.words().named_within?)))
+        self.stations.iter().filter_map(|kind| Some((kind.words().section, kind.words().named_within?)))
     }
 
     /// How the keys of a section are read; `None` if it is of no kind.
@@ -108,8 +143,21 @@ impl Kinds {
         &self,
         section: &str,
     ) -> Option<impl Fn(Spanned<DeValue<'_>>) -> Result<StationKeys, toml::de::Error> + use<>> {
-        let kind = *self.0.iter().find(|kind| kind.words().section == section)?;
+        let kind = *self.stations.iter().find(|kind| kind.words().section == section)?;
         Some(move |value: Spanned<DeValue<'_>>| kind.read_keys(value))
+    }
+
+    /// How the keys of a virtual adapter are read: as those of the first kind if they say no other one. `None` without
+    /// any kind.
+    pub(crate) fn adapter(
+        &self,
+    ) -> Option<impl Fn(Spanned<DeValue<'_>>) -> Result<AdapterKeys, toml::de::Error> + use<>> {
+        let (first, all) = (*self.adapters.first()?, self.adapters.clone());
+        Some(move |value: Spanned<DeValue<'_>>| {
+            let said = value.get_ref().get("kind").and_then(|kind| kind.get_ref().as_str());
+            let kind = all.iter().find(|kind| Some(kind.kind()) == said).copied();
+            kind.unwrap_or(first).read_keys(value)
+        })
     }
 
     /// A request, if it is of a kind.
@@ -122,7 +170,7 @@ impl Kinds {
             Value::Object(members) => members.keys().next(),
             _ => None,
         };
-        for kind in &self.0 {
+        for kind in &self.stations {
             if let Some(words) = kind.requests().iter().find(|words| Some(words.name) == name.map(String::as_str)) {
                 return kind.read_request(request, words).map(Some);
             }
@@ -139,7 +187,7 @@ impl Kinds {
             let stations = stations(kind.words().section);
             kind.statuses(&Running { stations: &stations, ..running })
         };
-        Ok(Statuses::new(self.0.iter().map(of_kind).collect::<Result<_>>()?))
+        Ok(Statuses::new(self.stations.iter().map(of_kind).collect::<Result<_>>()?))
     }
 
     /// What a status in JSON tells of their stations.
@@ -147,7 +195,7 @@ impl Kinds {
     /// # Errors
     /// A list is of other types.
     pub fn read_statuses(&self, status: &str) -> Result<Statuses> {
-        if self.0.is_empty() {
+        if self.stations.is_empty() {
             return Ok(Statuses::default());
         }
         let members: BTreeMap<&str, &serde_json::value::RawValue> = serde_json::from_str(status)?;
@@ -155,7 +203,7 @@ impl Kinds {
             let list = members.get(kind.words().list)?;
             Some(serde_json::from_str(list.get()).and_then(|list| kind.read_statuses(&list)))
         };
-        let all = self.0.iter().filter_map(of_kind).collect::<serde_json::Result<_>>();
+        let all = self.stations.iter().filter_map(of_kind).collect::<serde_json::Result<_>>();
         Ok(Statuses::new(all.context("the status of a kind of station")?))
     }
 }

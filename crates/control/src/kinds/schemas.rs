@@ -5,6 +5,8 @@ use super::{Kinds, RequestWords};
 use schemars::{JsonSchema, Schema, SchemaGenerator, schema_for};
 use serde_json::{Map, Value, json};
 
+/// What the section of virtual adapters has.
+const ADAPTERS: &str = "Virtual adapters by name.";
 /// A variant of requests before which those of kinds stand.
 const REQUESTS_BEFORE: &str = "oam";
 /// What a name may stand for before which kinds stand.
@@ -22,25 +24,32 @@ impl Kinds {
     /// stands for. These types are found by their names, at the root or among the definitions.
     pub fn complete(&self, schema: &mut Value) {
         extend(schema, "File", |file, generator| {
-            for kind in &self.0 {
+            for kind in &self.stations {
                 let section = described(kind.keys_schema(generator), kind.words().section_meaning);
                 insert(file, kind.words().section, section);
             }
+            let mut adapters = self.adapters.iter().map(|kind| Value::from(kind.keys_schema(generator)));
+            if let Some(first) = adapters.next() {
+                let all: Vec<Value> = std::iter::once(first.clone()).chain(adapters).collect();
+                let of = if all.len() == 1 { first } else { json!({ "anyOf": all }) };
+                let adapters = json!({ "additionalProperties": of, "description": ADAPTERS, "type": "object" });
+                insert(file, "adapter", adapters);
+            }
         });
         extend(schema, "Status", |status, generator| {
-            for kind in &self.0 {
+            for kind in &self.stations {
                 let mut list = described(kind.statuses_schema(generator), kind.words().list_meaning);
                 list["default"] = json!([]);
                 insert(status, kind.words().list, list);
             }
         });
         extend(schema, "StationKind", |stations, _| {
-            let words = self.0.iter().map(|kind| kind.words());
+            let words = self.stations.iter().map(|kind| kind.words());
             let variant = |words: &super::Words| json!({ "const": words.section, "description": words.station_meaning, "type": "string" });
             insert_variants(stations, STATIONS_BEFORE, words.map(variant).collect());
         });
         extend(schema, "Request", |requests, generator| {
-            let with_requests = self.0.iter().filter(|kind| !kind.requests().is_empty());
+            let with_requests = self.stations.iter().filter(|kind| !kind.requests().is_empty());
             let variants = with_requests.flat_map(|kind| variants_of(*kind, generator)).collect();
             insert_variants(requests, REQUESTS_BEFORE, variants);
         });
@@ -48,7 +57,7 @@ impl Kinds {
 
     /// The schemas of the answers to their requests, by the requests' names.
     pub fn answers(&self) -> impl Iterator<Item = (&'static str, Schema)> {
-        let all = self.0.iter().flat_map(|kind| kind.requests());
+        let all = self.stations.iter().flat_map(|kind| kind.requests());
         all.map(|RequestWords { name, answer, .. }| (*name, answer()))
     }
 }
