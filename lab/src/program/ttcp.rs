@@ -25,6 +25,8 @@ const OPTION_OCTETS: usize = 8;
 
 /// Measures throughput like `cellway ttcp`, with other methods to send and receive SDUs.
 #[derive(Debug, Args)]
+// The flattened one has the group of this name.
+#[group(skip)]
 pub(crate) struct Ttcp {
     #[command(flatten)]
     plain: ttcp::Ttcp,
