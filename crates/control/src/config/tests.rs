@@ -111,3 +111,12 @@ proptest! {
         let _ = parse(&GOOD[..cut.min(GOOD.len())], "x");
     }
 }
+
+#[test]
+fn sections_of_kinds_that_are_not_registered_are_unknown() {
+    for section in ["desk", "adapter"] {
+        let e = error(&format!("[host.a]\n[{section}.x]\n"));
+        assert!(e.starts_with("net.toml:2:2: ") && e.contains(&format!("unknown section `{section}`")), "{e}");
+        assert!(!e.contains(&format!("is it `{section}`")), "{e}");
+    }
+}

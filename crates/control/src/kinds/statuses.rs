@@ -125,3 +125,18 @@ impl<'de> Deserialize<'de> for Statuses {
         BTreeMap::deserialize(from).map(|others| Statuses { kinds: Vec::new(), others })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kinds::Kinds;
+
+    #[test]
+    fn lists_of_which_no_kind_is_known_are_written_as_they_were_read() {
+        let text = r#"{"rings":[{"name":"r1","stood_s":0.25}]}"#;
+        let mut statuses: Statuses = serde_json::from_str(text).unwrap();
+        Kinds::none().read_statuses(&mut statuses).unwrap();
+        assert_eq!(serde_json::to_string(&statuses).unwrap(), text);
+        assert_eq!(statuses.overview(), "");
+    }
+}
