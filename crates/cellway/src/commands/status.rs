@@ -1,6 +1,6 @@
 //! `cellway status`: links, circuits and endpoints, with what passed and what was dropped and why.
 
-use crate::client::{self, ask_text};
+use crate::client::{self, ask_for, ask_text};
 use crate::context::Context;
 use crate::kinds::kinds;
 use crate::output::{self, drops};
@@ -205,9 +205,8 @@ pub(crate) fn run(context: &Context, status: &Status) -> Result<()> {
         if context.json {
             output::print_text::<Everything>(&ask_text(context, &Request::Status)?)?;
         } else {
-            let text = ask_text(context, &Request::Overview)?;
-            let mut now: Everything = client::read(&text)?;
-            now.of_kinds = kinds().read_statuses(&text)?;
+            let mut now = ask_for::<Everything>(context, &Request::Overview)?;
+            kinds().read_statuses(&mut now.of_kinds)?;
             if status.watch {
                 output::stdout().write_all(b"\x1b[H\x1b[2J")?;
             }

@@ -19,8 +19,7 @@ const STATIONS: [&str; 3] = ["host", "switch", "outside"];
 /// Those whose ends have another name, which `host` says.
 const GUESTS: [&str; 2] = ["adapter", "interface"];
 /// The sections before those of registered kinds, and behind them.
-const SECTIONS: [&[&str]; 2] =
-    [&["engine", "host", "switch", "outside"], &["adapter", "interface", "link", "circuit", "allow"]];
+const SECTIONS: [&[&str]; 2] = [&["engine", "host", "switch", "outside"], &["interface", "link", "circuit", "allow"]];
 
 /// A text that has been read, and what was wrong with it.
 pub(super) struct Document<'a> {
@@ -148,7 +147,9 @@ impl<'a> Document<'a> {
                     }
                     _ => {
                         let [before, behind] = SECTIONS.map(|some| some.iter().copied());
-                        let hint = self.hints.word(&key, before.chain(self.kinds.sections()).chain(behind));
+                        let adapter = self.kinds.adapter().map(|_| "adapter");
+                        let known = before.chain(self.kinds.sections()).chain(adapter).chain(behind);
+                        let hint = self.hints.word(&key, known);
                         self.wrong.push(self.source.wrong(span, format!("unknown section `{key}`{hint}")));
                     }
                 },

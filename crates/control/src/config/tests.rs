@@ -135,3 +135,12 @@ fn keys_by_old_names_are_read_with_a_warning_and_an_upgrade_writes_the_new_ones(
     let both = parse(&upgraded.replace("real\n", "real\ntcp = \"listen 127.0.0.1:0\"\n"), "net").unwrap_err();
     assert!(both.to_string().contains("net:7:1: `tcp` is the old name of `cells_tcp`: leave it out"), "{both}");
 }
+
+#[test]
+fn sections_of_kinds_that_are_not_registered_are_unknown() {
+    for section in ["desk", "adapter"] {
+        let e = error(&format!("[host.a]\n[{section}.x]\n"));
+        assert!(e.starts_with("net.toml:2:2: ") && e.contains(&format!("unknown section `{section}`")), "{e}");
+        assert!(!e.contains(&format!("is it `{section}`")), "{e}");
+    }
+}

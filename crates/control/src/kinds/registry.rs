@@ -190,20 +190,15 @@ impl Kinds {
         Ok(Statuses::new(self.stations.iter().map(of_kind).collect::<Result<_>>()?))
     }
 
-    /// What a status in JSON tells of their stations.
+    /// Gives what was read of a status the types of the kinds.
     ///
     /// # Errors
     /// A list is of other types.
-    pub fn read_statuses(&self, status: &str) -> Result<Statuses> {
-        if self.stations.is_empty() {
-            return Ok(Statuses::default());
+    pub fn read_statuses(&self, statuses: &mut Statuses) -> Result<()> {
+        for kind in &self.stations {
+            let Some(list) = statuses.take(kind.words().list) else { continue };
+            statuses.push(kind.read_statuses(&list).with_context(|| kind.words().list)?);
         }
-        let members: BTreeMap<&str, &serde_json::value::RawValue> = serde_json::from_str(status)?;
-        let of_kind = |kind: &&'static dyn AnyKind| {
-            let list = members.get(kind.words().list)?;
-            Some(serde_json::from_str(list.get()).and_then(|list| kind.read_statuses(&list)))
-        };
-        let all = self.stations.iter().filter_map(of_kind).collect::<serde_json::Result<_>>();
-        Ok(Statuses::new(all.context("the status of a kind of station")?))
+        Ok(())
     }
 }

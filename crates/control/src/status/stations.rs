@@ -53,3 +53,18 @@ impl JsonSchema for StationKind {
         json_schema!({ "description": "What a name stands for.", "oneOf": WORDS.map(variant) })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_is_a_kind_and_a_kind_a_word() {
+        let of_kind = StationKind::OfKind("ring".into());
+        for (word, kind) in WORDS.into_iter().map(|(word, kind, _)| (word, kind)).chain([("ring", of_kind)]) {
+            let text = format!("\"{word}\"");
+            assert_eq!(serde_json::to_string(&kind).unwrap(), text);
+            assert_eq!(serde_json::from_str::<StationKind>(&text).unwrap(), kind);
+        }
+    }
+}
