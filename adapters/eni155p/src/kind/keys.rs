@@ -61,8 +61,8 @@ impl Adapter {
         let (vpi, [first, last]) = (calls.vpi.get(), calls.vcis);
         if vpi != 0 || u32::from(last) >= CIRCUITS {
             bail!(
-                "signalling labels = \"{vpi}.{first}-{last}\": an ENI155P has VPI 0 and VCIs up to {}, of which Linux's driver \
-                 serves those below 512; write labels = \"0.256-511\"",
+                "signalling labels = \"{vpi}.{first}-{last}\": an ENI155P has VPI 0 and VCIs up to {}, of which Linux's \
+                 driver serves those below 512; write labels = \"0.256-511\"",
                 CIRCUITS - 1
             );
         }
@@ -121,7 +121,8 @@ mod tests {
 
     #[test]
     fn an_adapter_stands_for_its_guest_at_the_end_of_one_link() {
-        const WITH: &str = "[adapter.eni0]\nhost = \"guest\"\nsocket = \"eni0.sock\"\n[switch.s]\n[[link]]\nends = [\"guest\", \"s:0\"]\n";
+        const WITH: &str = "[adapter.eni0]\nhost = \"guest\"\nsocket = \"eni0.sock\"\n[switch.s]\n\
+            [[link]]\nends = [\"guest\", \"s:0\"]\n";
         let config = parse(WITH, "x").unwrap();
         assert_eq!(config.description.stations["guest"], Station::Outside);
         assert!(config.served().map(|served| served.name.as_str()).eq(["eni0"]));
@@ -143,7 +144,8 @@ mod tests {
     fn calls_of_an_adapter_have_circuits_that_the_card_has() {
         let with = |labels: &str| {
             format!(
-                "[adapter.eni0]\nhost = \"guest\"\nsocket = \"eni0.sock\"\n[switch.s]\nprefix = \"47000580ffe100000000000001\"\n\
+                "[adapter.eni0]\nhost = \"guest\"\nsocket = \"eni0.sock\"\n[switch.s]\n\
+             prefix = \"47000580ffe100000000000001\"\n\
                  [[link]]\nends = [\"guest\", \"s:0\"]\nsignalling = {{ version = \"uni31\"{labels} }}\n"
             )
         };

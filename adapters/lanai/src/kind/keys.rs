@@ -120,7 +120,8 @@ impl Myrinet {
             Cable(E::Taken(_)) => format!("{a} - {b}: one of the ends has a cable already, or both are one"),
             Cable(E::NoEnd(_)) => format!("{a} - {b}: one of the switches has fewer ports"),
             Cable(E::TooLong { metres, under_way, .. }) => format!(
-                "{a} - {b}: {metres} m of cable hold {under_way} symbols after STOP: give slack_symbols more than {under_way}"
+                "{a} - {b}: {metres} m of cable hold {under_way} symbols after STOP: \
+                 give slack_symbols more than {under_way}"
             ),
             other => format!("{a} - {b}: {other}"),
         }
