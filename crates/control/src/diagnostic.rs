@@ -192,7 +192,7 @@ mod tests {
                 let begin = host::engine::processor_time();
                 let mut last = source.wrong(0..0, "");
                 for n in 0..10_000 {
-                    let at = text.len() / 10_000 * n;
+                    let at = text.len() * n / 10_000;
                     last = source.wrong(at..at + 1, "no");
                 }
                 assert!(last.line > pieces * 9 / 10 || last.column > text.len() * 9 / 10);

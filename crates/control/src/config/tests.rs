@@ -132,8 +132,8 @@ fn keys_by_old_names_are_read_with_a_warning_and_an_upgrade_writes_the_new_ones(
     assert!(new.renamed.is_empty());
     assert_eq!((&new.file.link, format!("{:?}", new.shells)), (&old.file.link, format!("{:?}", old.shells)));
     assert_eq!(upgrade(&Kinds::none(), &upgraded, "net", Path::new("")).unwrap(), (upgraded.clone(), 0));
-    let both = parse(&upgraded.replace("real\n", "real\ntcp = \"listen 127.0.0.1:0\"\n"), "net").unwrap_err();
-    assert!(both.to_string().contains("net:7:1: `tcp` is the old name of `cells_tcp`: leave it out"), "{both}");
+    let both = parse(&upgraded.replace("# real\n", "# real\ntcp = \"listen 127.0.0.1:0\"\n"), "net").unwrap_err();
+    assert!(both.to_string().contains("net:7:7: `tcp` is the old name of `cells_tcp`: leave it out"), "{both}");
 }
 
 #[test]
