@@ -28,7 +28,7 @@ const BOUND: Duration = Duration::from_millis(1);
 /// The same with ten times the circuits, in a build with less optimisation.
 const BOUND_OF_MANY: Duration = Duration::from_micros(if cfg!(debug_assertions) { 2000 } else { 1000 });
 /// A virtual processor may be taken away, and the time counts as the thread's. Nobody takes it each time.
-const ATTEMPTS: usize = 4;
+const ATTEMPTS: usize = 20;
 
 /// Circuits through two switches, and signalling on one link.
 fn description(circuits: u32, changed: u32, ports: u16, without: std::ops::Range<u32>) -> String {
