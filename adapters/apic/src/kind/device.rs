@@ -39,6 +39,6 @@ impl FarEnd for OwnDevice {
             written.map_or(Ok(()), |file| folder::check_of(file, "choose another place for the device's file"))?;
             anyhow::Ok(make(&self.settings)?)
         };
-        Ok(made().with_context(|| format!("device {}", self.name))?)
+        made().with_context(|| format!("device {}", self.name))
     }
 }

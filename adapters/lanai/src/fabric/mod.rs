@@ -15,7 +15,7 @@
 //! | [`random`] | fabrics from a seed |
 //!
 //! ```
-//! use lanai::fabric::{Config, End, Fabric, Outcome};
+//! use lanai::fabric::{Config, End, Fabric, PacketOutcome};
 //! use lanai::packet::{Kind, Turn, emit};
 //! use wire::Time;
 //!
