@@ -1,7 +1,8 @@
 //! The test world and the laboratory: hosts, links, switches and machines in virtual time, from a seed.
 //!
-//! It runs the same [`net::Network`] and nodes as live; nothing in it reads a clock, sleeps or opens a socket but [`sys`] and the live shell of [`synchronous`]. In: a seed, a
-//! description, faults on schedule. Out: what the hosts got, and a trace whose hash is the same whenever the seed is.
+//! It runs the same [`net::Network`] and nodes as live; nothing in it reads a clock, sleeps or opens a socket but [`sys`]
+//! and the live shell of [`synchronous`]. In: a seed, a description, faults on schedule. Out: what the hosts got, and a
+//! trace whose hash is the same whenever the seed is.
 //!
 //! The laboratory puts the real machines on modelled hardware ([`model`]) and asks what the papers asked ([`experiments`]):
 //! each number published, modelled, and, where whoever calls can measure ([`experiment::Live`]), measured.

@@ -26,7 +26,7 @@ pub(crate) fn prepare(folder: &Path, cure: &str) -> Result<OwnedFd> {
 /// The folder of a file, which has to be there.
 ///
 /// # Errors
-/// As [`prepare`].
+/// It is not there; others own it or may write in it, or in a folder on the way to it.
 pub fn check_of(file: &Path, cure: &str) -> Result<()> {
     walk(of(file), cure, false).map(drop)
 }

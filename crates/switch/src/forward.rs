@@ -1,6 +1,6 @@
 //! The input side: cells find their circuits, are policed, accepted or dropped.
 //!
-//! Look-ups run ahead of the work ([`crate::ahead`]). Neighbouring cells of one circuit are handled as a run, and a
+//! Look-ups run ahead of the work ([`crate::lookup_pipeline`]). Neighbouring cells of one circuit are handled as a run, and a
 //! long run ([`crate::run`]) is looked up once.
 
 use crate::arrival::FrameSoFar;

@@ -7,7 +7,7 @@
 //!   its user's proxy;
 //! - a **user proxy** ([`user_proxy`]), a process for each user, has the connections. It passes packets on to the
 //!   service over sockets of the service's own, with memory files only; it rings the bells that clients have passed
-//!   ([`board`]), and carries what a capture writes. What holds it up holds up its user, and it can be killed at any
+//!   ([`bell_table`]), and carries what a capture writes. What holds it up holds up its user, and it can be killed at any
 //!   time. It ends connections whose clients leave descriptors where nobody takes them ([`watch`]);
 //! - the service ([`Connections`]) has one end of a socket pair for each connection, which nobody but a user proxy can
 //!   reach.
