@@ -449,7 +449,7 @@ impl Live {
                 // As the kernel says of a call that the other side has released.
                 true if self.session.is_served() => Ok((0, false)),
                 // A program that reads again after nothing came would do so for ever.
-                true => Err(Errno::NETDOWN.into()),
+                true => Err(self.session.network_down().into()),
             };
         }
     }

@@ -10,9 +10,10 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::FileType;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv};
+use rustix::time::{ClockId, clock_gettime};
 use std::path::PathBuf;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use wire::CircuitId;
 
@@ -128,10 +129,14 @@ fn answers_by(connection: impl AsFd, deadline: Instant) -> Result<bool, Errno> {
     })
 }
 
-/// What [`Session::asked`] says.
-const UNASKED: u8 = 0;
-const SERVED: u8 = 1;
-const NOT_SERVED: u8 = 2;
+/// What [`Session::asked`] says besides when it was asked last, in milliseconds of the system's clock.
+const UNASKED: u64 = 0;
+const NOT_SERVED: u64 = u64::MAX;
+/// A service that is there is asked again after this: one that is just ending may still have answered.
+const ASK_AGAIN_MS: u64 = 100;
+const ASK_AGAIN: Duration = Duration::from_millis(ASK_AGAIN_MS);
+/// After so many answers that the network is down, a program has heard them.
+const MOST_TOLD: u32 = 16;
 
 /// A connection with an endpoint. The endpoint ends with the last copy of it.
 #[derive(Debug)]
@@ -140,12 +145,14 @@ pub(crate) struct Session {
     /// An answer did not come in time. It may still come, and what is asked after it would get the wrong one.
     late: AtomicBool,
     /// Whether the service was there when the connection had ended.
-    asked: AtomicU8,
+    asked: AtomicU64,
+    /// How often the program was told that the network is down.
+    told: AtomicU32,
 }
 
 impl From<Hidden<Packets>> for Session {
     fn from(packets: Hidden<Packets>) -> Self {
-        Session { packets, late: AtomicBool::new(false), asked: AtomicU8::new(UNASKED) }
+        Session { packets, late: AtomicBool::new(false), asked: AtomicU64::new(UNASKED), told: AtomicU32::new(0) }
     }
 }
 
@@ -198,12 +205,24 @@ impl Session {
             let deadline = Instant::now() + PATIENCE;
             Ok::<bool, Errno>(answers_by(&new, deadline)? && recv(&new, &mut [0; 64][..], RecvFlags::DONTWAIT)?.0 > 0)
         };
-        // It is asked once: who reads at the end again and again hears the same each time.
-        if self.asked.load(Ordering::Relaxed) == UNASKED {
-            let answer = if answers().unwrap_or(false) { SERVED } else { NOT_SERVED };
-            self.asked.store(answer, Ordering::Relaxed);
+        // A program may read at the end again and again: it does not ask each time.
+        let now = clock_gettime(ClockId::Monotonic);
+        let now = now.tv_sec.unsigned_abs() * 1000 + now.tv_nsec.unsigned_abs() / 1_000_000 + 1;
+        let last = self.asked.load(Ordering::Relaxed);
+        if last == UNASKED || last != NOT_SERVED && now.saturating_sub(last) > ASK_AGAIN_MS {
+            self.asked.store(if answers().unwrap_or(false) { now } else { NOT_SERVED }, Ordering::Relaxed);
         }
-        self.asked.load(Ordering::Relaxed) == SERVED
+        self.asked.load(Ordering::Relaxed) != NOT_SERVED
+    }
+
+    /// What a receive call says once the service has gone. A program that asks again and again whatever it is told, as `aread` does,
+    /// has a hang-up: SIGHUP, as of a line that is lost; one that goes on nevertheless waits at each call.
+    pub(crate) fn network_down(&self) -> Errno {
+        if self.told.fetch_add(1, Ordering::Relaxed) >= MOST_TOLD {
+            let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::HUP);
+            std::thread::sleep(ASK_AGAIN);
+        }
+        Errno::NETDOWN
     }
 
     fn ask(&self, request: &Request, fds: &[BorrowedFd<'_>]) -> Result<(Response, Vec<OwnedFd>), Failed> {

@@ -281,10 +281,14 @@ fn when_the_service_dies_programs_are_told_that_the_network_is_down() {
     }
     let mut up = Up::new(NETWORK);
     let mut sink = start(&up, "beta", "ttcp_atm -r -s -a 0.0.100");
-    up.wait_for_endpoints(1, WAIT);
+    let mut reader = start(&up, "alpha", "aread 0.0.100");
+    up.wait_for_endpoints(2, WAIT);
     up.kill();
     let (status, said) = sink.wait(WAIT).unwrap();
     assert!(!status.success() && said.iter().any(|line| line.contains("Network is down")), "{said:?}");
+    // It reads on whatever it is told, until it is hung up.
+    let (status, said) = reader.wait(WAIT).unwrap();
+    assert!(!status.success() && said.len() < 100, "{} lines", said.len());
 }
 
 #[test]
