@@ -6,7 +6,7 @@
 //! calls the system on nothing that one of them holds. Doorbells are heard through an epoll, and with them sockets that
 //! stay the same: a sleep costs the same for one as for thousands. Commands are closures that it runs between two
 //! rounds, one a round; what takes longer is a job, which has a slice of each round. Whoever gives one waits for its
-//! result, and no lock is held on the way of data.
+//! result, and the data path takes no lock.
 
 mod handoff;
 mod pressure;

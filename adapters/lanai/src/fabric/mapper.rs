@@ -2,7 +2,7 @@
 //!
 //! In: mapping messages that came, the time. Out: messages to send and their routes, the host's own routes. Every
 //! interface answers scouts. The one with the highest address maps; one that hears of no mapper for a while becomes
-//! one, and gives way to a higher address. All begin when they are switched on. A run of the mapper:
+//! one, and stops when it hears of a higher address. All begin when they are switched on. A run of the mapper:
 //!
 //! 1. It sends a scout to each port of each switch it knows, as if a host were there. An answer is a host.
 //! 2. Where nothing answered, it sends a loop through the supposed switch and back. What comes back is a switch.

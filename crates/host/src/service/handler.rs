@@ -62,8 +62,7 @@ pub trait Handler: Send + Sync {
     /// What `peer` may do has changed: what a session has that it may not have any more ends.
     fn review_session(&self, _: Peer, _session: u64, _has: &Amounts) {}
 
-    /// What users may do has changed: what they have that goes on without their connections, and that they may not have
-    /// any more, ends.
+    /// The rights of users have changed. Ends what outlives their connections and is no longer permitted.
     fn review(&self) {}
 
     /// The answer to a session that was told [`Reply::Later`], if there is one now. `ends`: it must be given now, since

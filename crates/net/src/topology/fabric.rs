@@ -461,8 +461,8 @@ impl<H: CircuitTable + 'static> Fabric<H> {
         Ok(())
     }
 
-    /// The switches on the way of a path are not told of a circuit inside it, but that nothing of the one before is
-    /// under way.
+    /// A path's switches need not know a circuit inside it. They must know that its label is new: cells on their links
+    /// belong to the circuit before.
     fn set_up_inside(&self, network: &mut Network, placed: &RoutedCircuit) {
         let Some(carrier) = self.router.carrier(placed) else { return };
         let Some(Label::Vc(circuit)) = placed.route.hops.first().map(|hop| hop.label) else { return };

@@ -1,7 +1,7 @@
 //! IP over ATM: one interface over many circuits (RFC 2684, 2225, 1626).
 //!
 //! In: packets (or Ethernet frames, where the encapsulation is bridged) and SDUs, in the caller's buffers. Out: where a
-//! packet goes, SDUs made in place, packets as parts of SDUs. Nothing is copied or allocated on the way of a packet;
+//! packet goes, SDUs made in place, packets as parts of SDUs. The data path copies and allocates nothing;
 //! memory is one entry for each circuit, the bounded tables of address resolution, and the few packets that wait for
 //! it.
 
