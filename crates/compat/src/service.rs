@@ -133,8 +133,7 @@ fn answers_by(connection: impl AsFd, deadline: Instant) -> Result<bool, Errno> {
 const UNASKED: u64 = 0;
 const NOT_SERVED: u64 = u64::MAX;
 /// A service that is there is asked again after this: one that is just ending may still have answered.
-const ASK_AGAIN_MS: u64 = 100;
-const ASK_AGAIN: Duration = Duration::from_millis(ASK_AGAIN_MS);
+const ASK_AGAIN: Duration = Duration::from_millis(100);
 /// After so many answers that the network is down, a program has heard them.
 const MOST_TOLD: u32 = 16;
 
@@ -209,14 +208,14 @@ impl Session {
         let now = clock_gettime(ClockId::Monotonic);
         let now = now.tv_sec.unsigned_abs() * 1000 + now.tv_nsec.unsigned_abs() / 1_000_000 + 1;
         let last = self.asked.load(Ordering::Relaxed);
-        if last == UNASKED || last != NOT_SERVED && now.saturating_sub(last) > ASK_AGAIN_MS {
+        if last == UNASKED || last != NOT_SERVED && Duration::from_millis(now.saturating_sub(last)) > ASK_AGAIN {
             self.asked.store(if answers().unwrap_or(false) { now } else { NOT_SERVED }, Ordering::Relaxed);
         }
         self.asked.load(Ordering::Relaxed) != NOT_SERVED
     }
 
-    /// What a receive call says once the service has gone. A program that asks again and again whatever it is told, as `aread` does,
-    /// has a hang-up: SIGHUP, as of a line that is lost; one that goes on nevertheless waits at each call.
+    /// What a receive call says once the service has gone. A program that reads again after each error, as `aread` does, gets
+    /// SIGHUP, as for a lost line. If it survives that, each further call waits.
     pub(crate) fn network_down(&self) -> Errno {
         if self.told.fetch_add(1, Ordering::Relaxed) >= MOST_TOLD {
             let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::HUP);

@@ -180,8 +180,7 @@ pub fn understand(kinds: &Kinds, text: &str, name: &str, folder: &Path) -> (Conf
     for (link, place) in written.file.link.iter_mut().zip(&written.places[0]) {
         let mut faults = Faults::default();
         let at = |key: &str| document.locate(&["link".into(), (*place).into(), key.into()]);
-        for old in link.take_old_names(&mut faults) {
-            let new = RENAMED.iter().find(|(from, _)| *from == old).map_or(old, |(_, new)| *new);
+        for (old, new) in link.take_old_names(&mut faults) {
             let says =
                 format!("`{old}` is an old name, read for one release: write `{new}`, or run `cellway config upgrade`");
             renamed.push(source.wrong(at(old), says));

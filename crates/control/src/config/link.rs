@@ -75,11 +75,11 @@ fn take<T>(
     from: &mut Option<T>,
     to: &mut Option<T>,
     (old, new): (&'static str, &'static str),
-    used: &mut Vec<&'static str>,
+    used: &mut Vec<(&'static str, &'static str)>,
     faults: &mut Faults,
 ) {
     let Some(value) = from.take() else { return };
-    used.push(old);
+    used.push((old, new));
     if to.is_some() {
         faults.add(old, format!("`{old}` is the old name of `{new}`: leave it out"));
     } else {
@@ -126,8 +126,8 @@ impl Link {
         faults.or(meant)
     }
 
-    /// Takes what old names of keys say for what the new ones do. Gives the old names; a key with both is a fault.
-    pub(super) fn take_old_names(&mut self, faults: &mut Faults) -> Vec<&'static str> {
+    /// Takes what old names of keys say for what the new ones do. Gives both names of each; a key with both is a fault.
+    pub(super) fn take_old_names(&mut self, faults: &mut Faults) -> Vec<(&'static str, &'static str)> {
         let mut old = Vec::new();
         let [real, tcp, udp] = RENAMED;
         take(&mut self.real, &mut self.peer_circuits_to, real, &mut old, faults);

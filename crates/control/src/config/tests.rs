@@ -43,8 +43,8 @@ fn what_is_wrong_with_tens_of_thousands_of_names_is_told_in_little_time() {
     let took = host::engine::processor_time().saturating_sub(begin);
     assert_eq!(wrong.len(), 40_001);
     assert!(wrong[0].message.contains("is it `station00000`?"), "{}", wrong[0].message);
-    // While each name was compared with all there are, it took minutes, optimised.
-    assert!(took < std::time::Duration::from_secs(60), "{took:?}");
+    // While each name was compared with all there are, it took minutes.
+    assert!(took < std::time::Duration::from_secs(4), "{took:?}");
 }
 
 #[test]

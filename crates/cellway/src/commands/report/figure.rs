@@ -89,9 +89,9 @@ fn curve(rows: &[DemoThroughput], x: &Axis, y: &Axis, of: fn(&DemoThroughput) ->
     let line = line.join(" ");
     let mut svg = format!("<polyline points=\"{line}\" fill=\"none\" stroke=\"currentColor\" stroke-width=\"2\"/>");
     for [x, y] in points {
-        let _ = write!(svg, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\"/>");
+        let _ = write!(svg, "<circle fill=\"currentColor\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\"/>");
     }
-    svg.replace("<circle", "<circle fill=\"currentColor\"")
+    svg
 }
 
 #[cfg(test)]
