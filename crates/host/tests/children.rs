@@ -61,8 +61,12 @@ fn what_leaves_is_what_was_there_at_the_send_though_a_child_writes_as_fast_as_it
     let window = a.window(OCTETS, 4 * OCTETS).unwrap();
     let board = Board::new();
     let Some(process) = share(&window, board) else { return };
-    // Until writers have met pages that were leaving often enough; when they run is the system's to say.
-    let enough = |round: usize| round >= 80 && (window.counts().copied > 20 || round >= 3000);
+    // Until a child and the parent have both met pages that were leaving, often enough; when they run is the
+    // system's to say.
+    let enough = |round: usize| {
+        let counts = window.counts();
+        round >= 80 && (counts.copied > 20 && counts.replaced > 40 || round >= 3000)
+    };
     for round in (0..).take_while(|round| !enough(*round)) {
         board.rest();
         let octets = [300, PAGE, 9188, OCTETS - 4096][round % 4];
@@ -75,11 +79,15 @@ fn what_leaves_is_what_was_there_at_the_send_though_a_child_writes_as_fast_as_it
         if round % 8 == 0 {
             assert!(board.seen() == seen(&window), "round {round}: the views differ");
         }
+        // Each fourth round the SDU stays on its way until the parent has read into it: that it meets the
+        // parent's read is then no matter of the engine's pace.
+        let held = (round % 4 == 3).then(|| Held::new(&lan.engine));
         a.send_window(to_b, &window, at, octets).unwrap();
         board.set(MAY_WRITE, 1);
         if round % 2 == 1 {
             window.overwrite(0, &pattern(OCTETS, !round as u8));
         }
+        assert!(held.is_none_or(|held| held.release()), "round {round}: somebody has waited");
         let got = b.receive(PATIENCE).unwrap().expect("an SDU").to_vec();
         assert!(got == sdu, "round {round}: {octets} octets at {at} changed on their way");
     }
