@@ -1,4 +1,5 @@
 //! In their steady state the ENI155P and its driver allocate nothing: counted by the allocator itself.
+//! A test program of its own: its allocator counts.
 
 #[path = "../../../tests/counting_allocator.rs"]
 mod counting_allocator;

@@ -1,4 +1,5 @@
-//! An adapter behind its socket while this process has no descriptor left. Alone in its program: the bound is the process's.
+//! An adapter behind its socket while this process has no descriptor left. A test program of its own: the bound is
+//! the process's.
 
 use eni155p::Config;
 use eni155p::vfio::apart::Apart;

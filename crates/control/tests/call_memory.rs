@@ -1,4 +1,5 @@
 //! What a call costs a running daemon: at both hosts, in the switch between them, in call control and in its book.
+//! A test program of its own: its allocator counts.
 
 #[path = "../../../tests/counting_allocator.rs"]
 mod counting_allocator;

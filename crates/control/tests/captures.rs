@@ -1,4 +1,4 @@
-//! What a capture holds is not freed by the engine's thread. A program by itself: it counts what that thread allocates and frees.
+//! What a capture holds is not freed by the engine's thread. A test program of its own: its allocator counts.
 
 #[path = "../../../tests/counting_allocator.rs"]
 mod counting_allocator;

@@ -1,12 +1,10 @@
 //! Random changes of a network in virtual time, with failures, crashes and restarts, while traffic passes on circuits that no
 //! change names. It ends in what is wanted or in what was; nothing is left over, and no PDU of that traffic is lost.
 //!
-//! `scripts/test long`, or `CELLWAY_LONG=1 cargo test --release -p control --test restarts`, runs ten thousand sequences;
+//! `scripts/test long`, or `CELLWAY_LONG=1 cargo test --release -p control --test all restarts::`, runs ten thousand sequences;
 //! `CELLWAY_SEED=N` repeats one.
 
-mod chance;
-
-use chance::{Failing, Random};
+use crate::chance::{Failing, Random};
 use control::adapters::Adapters;
 use control::audit::Who;
 use control::config::{Circuit, Config, Link, parse};
@@ -650,7 +648,7 @@ fn random_changes_failures_and_restarts_end_in_what_is_wanted_or_in_what_was_in_
     let n = if std::env::var_os("CELLWAY_LONG").is_some() { 10_000 } else { 150 };
     for seed in 0..n {
         if std::panic::catch_unwind(|| sequence(seed)).is_err() {
-            panic!("repeat it: CELLWAY_SEED={seed} cargo test -p control --test restarts");
+            panic!("repeat it: CELLWAY_SEED={seed} cargo test -p control --test all restarts::");
         }
     }
 }

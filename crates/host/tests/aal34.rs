@@ -1,11 +1,9 @@
 //! AAL3/4 circuits from application to application, and against cells that a test makes itself.
 
-mod lan;
-
+use crate::lan::{Lan, circuit, until};
 use endpoint::segment::Segment;
 use endpoint::{Aal, ChannelId, DataPath, Direction, Endpoint, EndpointConfig, Events, Geometry, OpenOptions};
 use host::{CircuitConfig, HostEndpoint, HostInterface};
-use lan::{Lan, circuit, until};
 use net::Carries;
 use sar::SduMeta;
 use sar::aal34::Interleaver;

@@ -1,9 +1,7 @@
 //! SDUs that are handed over together, and buffers that go back together.
 
-mod lan;
-
+use crate::lan::{Lan, circuit};
 use endpoint::{ChannelId, Endpoint, EndpointConfig, Events, Geometry, OpenOptions, SendError};
-use lan::{Lan, circuit};
 use std::time::Duration;
 
 const SECONDS_10: Option<Duration> = Some(Duration::from_secs(10));

@@ -1,12 +1,9 @@
 //! A window that a child process shares: pages are replaced in both, and neither changes what is leaving.
 
-mod family;
-mod lan;
-
+use crate::family::{Board, MAY_WRITE, OCTETS, PAGES, PATIENCE, WRITTEN, alone, endpoint, pattern, seen, share, wait};
+use crate::lan::{Held, Lan};
 use endpoint::Overlap;
 use endpoint::window::PAGE;
-use family::{Board, MAY_WRITE, OCTETS, PAGES, PATIENCE, WRITTEN, alone, endpoint, pattern, seen, share, wait};
-use lan::{Held, Lan};
 
 #[test]
 fn a_read_after_a_send_replaces_pages_in_all_processes_that_share_them_and_copies_none() {

@@ -1,9 +1,7 @@
 //! Circuits of one endpoint do not wait for each other.
 
-mod lan;
-
+use crate::lan::{Lan, circuit};
 use endpoint::{Endpoint, EndpointConfig, Geometry, OpenOptions, SendError};
-use lan::{Lan, circuit};
 use net::Carries;
 use std::time::{Duration, Instant};
 

@@ -1,9 +1,7 @@
 //! Applications that go right after they have sent: what is in their rings still leaves, in order and whole.
 
-mod lan;
-
+use crate::lan::{self, Lan, circuit, until};
 use endpoint::{ChannelId, Endpoint, EndpointConfig, Events, Geometry, OpenOptions};
-use lan::{Lan, circuit, until};
 use std::time::Duration;
 use wire::{Counters, DropReason};
 

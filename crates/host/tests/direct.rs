@@ -1,13 +1,11 @@
 //! Direct circuits by way of the service: who may have one, that both sides meet, and what ends with what.
 
-mod lan;
-
+use crate::lan::{Lan, circuit, described, patient, until};
 use endpoint::control::{OpenOptions, Request, Response};
 use endpoint::direct::{DirectConfig, DirectGeometry, Gone, layout};
 use endpoint::seqpacket::Packets;
 use endpoint::{Endpoint, EndpointConfig};
 use host::engine;
-use lan::{Lan, circuit, described, patient, until};
 use rustix::fd::AsFd;
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Direct circuits with a peer that dies at any instant, and with one that writes nonsense into all that it may write.
 //!
 //! The peer is this program started again. `KILLS` (1000 to be thorough, 60 by default) and `HOSTILE_SECONDS` (60; 5 by
-//! default) say how much.
+//! default) say how much. A test program of its own: it counts its process's descriptors and mappings.
 
 mod lan;
 

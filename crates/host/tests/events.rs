@@ -1,13 +1,11 @@
 //! Event strategies on real sockets and shared memory: each carries the same, idle ones cost nothing, and they change while
 //! PDUs are on their way.
 
-mod lan;
-
-use endpoint::{ChannelId, Endpoint, EndpointConfig, Events, OpenOptions, SendError};
+use crate::lan::{Lan, circuit, until};
+use endpoint::{ChannelId, Endpoint, Events, OpenOptions, SendError};
 use host::engine;
 use host::service::Everybody;
 use host::{CircuitConfig, EventCounts};
-use lan::{Lan, circuit, until};
 use net::Carries;
 use std::time::{Duration, Instant};
 use traffic::{Contract, Flow};
@@ -34,13 +32,6 @@ fn lan() -> Lan {
 }
 
 impl Lan {
-    fn endpoint(&self, host: &str, events: Events, vci: u16) -> (Endpoint, ChannelId) {
-        let config = EndpointConfig { host: host.into(), events, ..EndpointConfig::default() };
-        let mut endpoint = Endpoint::create(&self.socket, &config).unwrap();
-        let channel = endpoint.open(circuit(vci), OpenOptions::default()).unwrap();
-        (endpoint, channel)
-    }
-
     fn counts(&self, name: &'static str) -> Vec<EventCounts> {
         let counts = move |core: &mut engine::Core| {
             core.host(name).unwrap().1.endpoints().iter().map(|e| e.event_counts).collect()

@@ -1,14 +1,12 @@
 //! SDUs that are read where their sender has them, on real sockets and shared memory: a sender that lends, a receiver that borrows.
 
-mod lan;
-
+use crate::lan::{Lan, circuit};
 use endpoint::{
     Aal, ChannelId, Connection, DataPath, Direction, Endpoint, EndpointConfig, Error, Events, Geometry, Guarantee,
     OpenOptions, SendError,
 };
 use host::CircuitConfig;
 use host::service::Everybody;
-use lan::{Lan, circuit};
 use net::Carries;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -30,7 +28,7 @@ fn lan() -> Lan {
 }
 
 impl Lan {
-    fn endpoint(&self, host: &str, buffers: u32) -> Endpoint {
+    fn endpoint_of(&self, host: &str, buffers: u32) -> Endpoint {
         let geometry = Geometry { buffers, ..Geometry::default() };
         let config =
             EndpointConfig { host: host.into(), geometry, events: Events::Interrupt, ..EndpointConfig::default() };
@@ -39,7 +37,7 @@ impl Lan {
 
     /// An endpoint of alpha's that lends half of `buffers` buffers.
     fn lender(&self, vci: u16, buffers: u32) -> (Endpoint, ChannelId) {
-        let mut endpoint = self.endpoint("alpha", buffers);
+        let mut endpoint = self.endpoint_of("alpha", buffers);
         endpoint.lend().unwrap();
         let channel = endpoint.open(circuit(vci), SENDING).unwrap();
         (endpoint, channel)
@@ -47,7 +45,7 @@ impl Lan {
 
     /// One of beta's that borrows.
     fn borrower(&self, vci: u16) -> (Endpoint, ChannelId) {
-        let mut endpoint = self.endpoint("beta", 64);
+        let mut endpoint = self.endpoint_of("beta", 64);
         let channel = endpoint.open(circuit(vci), RECEIVING).unwrap();
         endpoint.borrow(channel).unwrap();
         (endpoint, channel)
@@ -153,12 +151,12 @@ fn sdus_are_copied_unless_both_sides_agree() {
     let lan = lan();
     let vci = CIRCUITS[1];
     for (lends, borrows) in [(true, false), (false, true)] {
-        let mut a = lan.endpoint("alpha", 64);
+        let mut a = lan.endpoint_of("alpha", 64);
         if lends {
             a.lend().unwrap();
         }
         let to_b = a.open(circuit(vci), SENDING).unwrap();
-        let mut b = lan.endpoint("beta", 64);
+        let mut b = lan.endpoint_of("beta", 64);
         let at_b = b.open(circuit(vci), RECEIVING).unwrap();
         if borrows {
             b.borrow(at_b).unwrap();
@@ -257,7 +255,7 @@ fn a_lender_has_one_channel_for_sending_and_says_so_before_it_opens_it() {
         Err(Error::Refused(reason)) => assert!(reason.contains(why), "{reason}"),
         asked => panic!("{asked:?}"),
     };
-    let mut a = lan.endpoint("alpha", 8);
+    let mut a = lan.endpoint_of("alpha", 8);
     a.lend().unwrap();
     refused(a.open(one, OpenOptions::default()).map(drop), "for sending by AAL5");
     refused(a.open(one, RECEIVING).map(drop), "for sending by AAL5");
@@ -267,13 +265,13 @@ fn a_lender_has_one_channel_for_sending_and_says_so_before_it_opens_it() {
     a.close(channel).unwrap();
     refused(a.open(one, SENDING).map(drop), "one channel in its life");
 
-    let mut late = lan.endpoint("alpha", 8);
+    let mut late = lan.endpoint_of("alpha", 8);
     late.open(one, SENDING).unwrap();
     refused(late.lend(), "before anything else");
     let copying = EndpointConfig { host: "alpha".into(), path: DataPath::Copying, ..EndpointConfig::default() };
     refused(Endpoint::create(&lan.socket, &copying).unwrap().lend(), "data path");
 
-    let mut b = lan.endpoint("beta", 8);
+    let mut b = lan.endpoint_of("beta", 8);
     refused(b.borrow(ChannelId(7)), "no channel 7");
     let bare = b.open(other, OpenOptions { aal: Aal::Aal0, ..RECEIVING }).unwrap();
     refused(b.borrow(bare), "nothing to borrow");

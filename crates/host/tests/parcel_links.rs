@@ -1,14 +1,12 @@
 //! Parcels at the link of one host: when they leave, when their buffers come back, and what becomes of them where something else
 //! happens on the link.
 
-mod pair;
-
+use crate::pair::{Application, CIRCUITS, GEOMETRY, circuit};
 use endpoint::layout::{Descriptor, Head};
 use endpoint::{Events, Geometry};
 use host::{CircuitConfig, HostInterface};
 use net::topology::{CircuitOptions, CircuitTable, OamOptions};
 use net::{End, FramePool, LinkConfig, LinkId, Network, Node, NodeId, NodeIo, SduAt, SduMemory, TapBuffer, TapConfig};
-use pair::{Application, CIRCUITS, GEOMETRY, circuit};
 use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};

@@ -4,12 +4,10 @@
 //! Whoever looks at a link (a capture) has all that passes it made into cells, so the same circuit changes between the two again and
 //! again. `PARCELS_SEED` repeats a failure.
 
-mod pair;
-
+use crate::pair::{Application, Sdu, TO_SEND, World, circuit};
 use endpoint::layout::{BY_FUTEX, CLIENT_SLEEPS, Head, NEWS_OF_ROOM};
 use endpoint::{Aal, Events};
 use host::{CircuitConfig, HostInterface};
-use pair::{Application, Sdu, TO_SEND, World, circuit};
 use rand::Rng;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -23,7 +21,7 @@ fn what_arrives_is_what_was_sent_in_order_whether_it_passed_as_parcels_or_as_cel
     let one = std::env::var("PARCELS_SEED").ok().and_then(|seed| seed.parse().ok());
     let long = if std::env::var_os("CELLWAY_LONG").is_some() { 2000 } else { 40 };
     for seed in one.map_or(1..long, |seed: u64| seed..seed + 1) {
-        let failed = |_| panic!("PARCELS_SEED={seed} cargo test -p host --test parcels");
+        let failed = |_| panic!("PARCELS_SEED={seed} cargo test -p host --test all parcels::");
         std::panic::catch_unwind(|| {
             let mut world = World::new(seed);
             let mut busy = world.random.random_range(2..40);

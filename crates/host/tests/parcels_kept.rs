@@ -1,11 +1,9 @@
 //! Parcels of best effort that a receiver has no room for: kept for half a millisecond, then dropped and counted.
 
-mod pair;
-
+use crate::pair::{BUFFERS, CIRCUITS, TO_SEND, World, circuit};
 use endpoint::layout::{Descriptor, Head};
 use endpoint::{Aal, Events};
 use host::{CircuitConfig, HostInterface};
-use pair::{BUFFERS, CIRCUITS, TO_SEND, World, circuit};
 use std::time::Duration;
 use wire::{Counters, DropReason};
 

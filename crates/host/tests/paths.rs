@@ -1,14 +1,12 @@
 //! Data paths, with own memory of every kind: whatever carries an SDU, it arrives the same.
 
-mod lan;
-
+use crate::lan::{Held, Lan, circuit};
 use endpoint::{
     ChannelId, DataPath, Endpoint, EndpointConfig, Error, Events, Geometry, Memory, OpenOptions, Overlap, SendError,
 };
 use host::CircuitConfig;
 use host::engine;
 use host::service::Everybody;
-use lan::{Held, Lan, circuit};
 use net::Carries;
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -36,7 +34,7 @@ fn lan(carries: Carries) -> Lan {
 
 impl Lan {
     /// `send_buffers` of 16 buffers; the others are free to receive into.
-    fn endpoint(&self, host: &str, path: DataPath, vci: u16, send_buffers: u32) -> (Endpoint, ChannelId) {
+    fn endpoint_by(&self, host: &str, path: DataPath, vci: u16, send_buffers: u32) -> (Endpoint, ChannelId) {
         let geometry = Geometry { buffers: 16, ..Geometry::default() };
         let events = Events::default();
         let config = EndpointConfig { host: host.into(), path, geometry, events, send_buffers: Some(send_buffers) };
@@ -128,9 +126,9 @@ proptest! {
         for sending in SEND {
             for receiving in RECEIVE {
                 vci += 1;
-                let (mut a, to_b) = lan.endpoint("alpha", path_of(sending), vci, 8);
+                let (mut a, to_b) = lan.endpoint_by("alpha", path_of(sending), vci, 8);
                 let own = matches!(receiving, Way::Own { .. });
-                let (mut b, at_b) = lan.endpoint("beta", path_of(receiving), vci, if own { 16 } else { 0 });
+                let (mut b, at_b) = lan.endpoint_by("beta", path_of(receiving), vci, if own { 16 } else { 0 });
                 if let Way::Own { registered } = receiving {
                     let memory = match registered {
                         true => b.register(4, 65_536).unwrap(),
@@ -160,8 +158,8 @@ proptest! {
 #[test]
 fn a_write_to_guarded_memory_waits_until_the_host_has_taken_the_sdu() {
     let lan = lan(Carries::Cells);
-    let (mut a, to_b) = lan.endpoint("alpha", DataPath::SingleCopy, 100, 4);
-    let (mut b, _) = lan.endpoint("beta", DataPath::Shared, 100, 0);
+    let (mut a, to_b) = lan.endpoint_by("alpha", DataPath::SingleCopy, 100, 4);
+    let (mut b, _) = lan.endpoint_by("beta", DataPath::Shared, 100, 0);
     let mut guarded = a.guarded(10_000).unwrap();
     if guarded.overlap() == Overlap::Block {
         assert!(guarded.why_not().unwrap().contains("userfaultfd"));
@@ -204,8 +202,8 @@ fn a_write_to_guarded_memory_waits_until_the_host_has_taken_the_sdu() {
 #[test]
 fn memory_held_until_acknowledged_is_sent_again_as_it_was_and_written_afterwards() {
     let lan = lan(Carries::Cells);
-    let (mut a, to_b) = lan.endpoint("alpha", DataPath::SingleCopy, 100, 4);
-    let (mut b, _) = lan.endpoint("beta", DataPath::Shared, 100, 0);
+    let (mut a, to_b) = lan.endpoint_by("alpha", DataPath::SingleCopy, 100, 4);
+    let (mut b, _) = lan.endpoint_by("beta", DataPath::Shared, 100, 0);
     let mut guarded = a.guarded(10_000).unwrap();
     guarded.fill(1);
     let hold = a.send_held(to_b, &mut guarded, 10_000).unwrap();
@@ -238,8 +236,8 @@ fn memory_held_until_acknowledged_is_sent_again_as_it_was_and_written_afterwards
 fn a_wait_for_as_long_as_can_be_said_ends_with_what_it_waits_for() {
     let lan = lan(Carries::Cells);
     let long = Some(Duration::MAX);
-    let (mut a, to_b) = lan.endpoint("alpha", DataPath::Shared, 100, 1);
-    let (mut b, _) = lan.endpoint("beta", DataPath::Shared, 100, 0);
+    let (mut a, to_b) = lan.endpoint_by("alpha", DataPath::Shared, 100, 1);
+    let (mut b, _) = lan.endpoint_by("beta", DataPath::Shared, 100, 0);
     for events in [endpoint::Events::Interrupt, endpoint::Events::Polling] {
         b.set_events(events).unwrap();
         std::thread::scope(|scope| {
@@ -259,7 +257,7 @@ fn a_wait_for_as_long_as_can_be_said_ends_with_what_it_waits_for() {
 #[test]
 fn nobody_waits_for_a_host_that_is_gone() {
     let mut lan = lan(Carries::Cells);
-    let (mut a, to_b) = lan.endpoint("alpha", DataPath::SingleCopy, SLOW, 4);
+    let (mut a, to_b) = lan.endpoint_by("alpha", DataPath::SingleCopy, SLOW, 4);
     let mut guarded = a.guarded(60_000).unwrap();
     if guarded.overlap() == Overlap::Block {
         return;
@@ -273,8 +271,8 @@ fn nobody_waits_for_a_host_that_is_gone() {
 #[test]
 fn descriptors_that_name_memory_of_nobodys_are_counted_and_dropped() {
     let lan = lan(Carries::Cells);
-    let (mut a, to_b) = lan.endpoint("alpha", DataPath::SingleCopy, 100, 4);
-    let (mut b, _) = lan.endpoint("beta", DataPath::SingleCopy, 100, 16);
+    let (mut a, to_b) = lan.endpoint_by("alpha", DataPath::SingleCopy, 100, 4);
+    let (mut b, _) = lan.endpoint_by("beta", DataPath::SingleCopy, 100, 16);
     // Unmapped by the time that the host reads it, or posted and gone: the address is all that the host has.
     let far = Memory::from(vec![1; 5000]);
     a.send_own(to_b, far, 5000).unwrap();
@@ -299,7 +297,7 @@ fn descriptors_that_name_memory_of_nobodys_are_counted_and_dropped() {
 #[test]
 fn own_memory_is_for_the_path_that_has_it() {
     let lan = lan(Carries::Cells);
-    let (mut a, to_b) = lan.endpoint("alpha", DataPath::Shared, 100, 4);
+    let (mut a, to_b) = lan.endpoint_by("alpha", DataPath::Shared, 100, 4);
     let (error, memory) = a.send_own(to_b, Memory::from(vec![1; 100]), 100).unwrap_err();
     assert_eq!(error, SendError::OtherPath);
     assert!(a.post(memory).is_err());

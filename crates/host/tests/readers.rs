@@ -1,13 +1,10 @@
 //! A window that another program reads: one that was not forked from its owner. It sees what its owner's pages are, and changes nothing.
 
-mod family;
-mod lan;
-
+use crate::family::{OCTETS, PAGES, PATIENCE, alone, endpoint, endpoint_to_windows, pattern, seen};
+use crate::lan::{self, Held, Lan};
 use endpoint::Overlap;
 use endpoint::seqpacket::Packets;
 use endpoint::window::{PAGE, ReaderView, Window};
-use family::{OCTETS, PAGES, PATIENCE, alone, endpoint, endpoint_to_windows, pattern, seen};
-use lan::{Held, Lan};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use std::fs::read_to_string;
@@ -78,7 +75,7 @@ impl Reader {
         let kind = (AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC);
         let (ours, theirs) = rustix::net::socketpair(kind.0, kind.1, kind.2, None).unwrap();
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "reader"]).env(READER, "1").stdin(Stdio::from(theirs)).stdout(Stdio::null());
+        command.args(["--exact", "readers::reader"]).env(READER, "1").stdin(Stdio::from(theirs)).stdout(Stdio::null());
         Reader { program: command.spawn().unwrap(), socket: Packets::from(ours) }
     }
 

@@ -1,14 +1,12 @@
 //! A circuit that is removed while its PDUs are under way, and another of the same label for other applications: these get what is
 //! sent to them and nothing else, whether it passed as parcels, as cells or by credits, and each buffer is its sender's again.
 
-mod pair;
-
+use crate::pair::{self, Application, TO_SEND, World, circuit, contract};
 use endpoint::layout::Head;
 use endpoint::{Aal, ChannelId};
 use host::HostInterface;
 use net::topology::{CircuitOptions, CircuitTable};
 use net::{Label, RouteOptions, SwitchElement, TapConfig};
-use pair::{Application, TO_SEND, World, circuit, contract};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use wire::DropReason;

@@ -1,7 +1,6 @@
 //! Applications, service and engine together, on real sockets and shared memory.
 
-mod lan;
-
+use crate::lan::{Lan, circuit};
 use endpoint::control::{BELL_OCTETS, Request, Response};
 use endpoint::layout::{CLIENT_SLEEPS, CLIENT_WAITS, NEWS_OF_SDUS};
 use endpoint::segment::Segment;
@@ -11,7 +10,6 @@ use endpoint::{
 };
 use host::CircuitConfig;
 use host::service::{Handler, Service, StartError};
-use lan::{Lan, circuit};
 use net::Carries;
 use rustix::fd::{AsFd, OwnedFd};
 use std::io::{Read, Write};
@@ -51,7 +49,7 @@ fn lan(carries: Carries) -> Lan {
 }
 
 impl Lan {
-    fn endpoint(&self, host: &str, path: DataPath, events: Events) -> Endpoint {
+    fn create(&self, host: &str, path: DataPath, events: Events) -> Endpoint {
         let config = EndpointConfig { host: host.into(), path, events, ..EndpointConfig::default() };
         Endpoint::create(&self.socket, &config).unwrap()
     }
@@ -70,8 +68,8 @@ fn pdus_of_every_size_arrive_octet_for_octet_by_each_data_path_and_link() {
     for carries in [Carries::Cells, Carries::Frames] {
         let lan = lan(carries);
         for path in [DataPath::Shared, DataPath::Copying] {
-            let mut a = lan.endpoint("alpha", path, Events::Interrupt);
-            let mut b = lan.endpoint("beta", path, Events::Interrupt);
+            let mut a = lan.create("alpha", path, Events::Interrupt);
+            let mut b = lan.create("beta", path, Events::Interrupt);
             let to_b = a.open(circuit(100), OpenOptions::default()).unwrap();
             let at_b = b.open(circuit(100), OpenOptions::default()).unwrap();
             for octets in [1, 39, 40, 41, 48, 88, 89, 1500, 9180, 9188, 65_535] {
@@ -90,7 +88,7 @@ fn pdus_of_every_size_arrive_octet_for_octet_by_each_data_path_and_link() {
 #[test]
 fn a_thousand_pdus_at_full_speed_lose_nothing_while_buffers_last() {
     let lan = lan(Carries::Cells);
-    let mut a = lan.endpoint("alpha", DataPath::Shared, Events::Interrupt);
+    let mut a = lan.create("alpha", DataPath::Shared, Events::Interrupt);
     let geometry =
         Geometry { receive_ring: 4096, free_ring: 4096, buffers: 1200, buffer_octets: 2048, ..Geometry::default() };
     let config = EndpointConfig { host: "beta".into(), geometry, send_buffers: Some(8), ..EndpointConfig::default() };
@@ -111,8 +109,8 @@ fn a_thousand_pdus_at_full_speed_lose_nothing_while_buffers_last() {
 #[test]
 fn aal0_messages_and_polling_endpoints_work() {
     let lan = lan(Carries::Cells);
-    let mut a = lan.endpoint("alpha", DataPath::Shared, Events::Polling);
-    let mut b = lan.endpoint("beta", DataPath::Shared, Events::Polling);
+    let mut a = lan.create("alpha", DataPath::Shared, Events::Polling);
+    let mut b = lan.create("beta", DataPath::Shared, Events::Polling);
     let aal0 = OpenOptions { aal: Aal::Aal0, ..OpenOptions::default() };
     let to_b = a.open(circuit(102), aal0).unwrap();
     b.open(circuit(102), aal0).unwrap();
@@ -127,7 +125,7 @@ fn aal0_messages_and_polling_endpoints_work() {
 #[test]
 fn a_pdu_without_a_free_buffer_is_counted_and_dropped() {
     let lan = lan(Carries::Cells);
-    let mut a = lan.endpoint("alpha", DataPath::Shared, Events::Interrupt);
+    let mut a = lan.create("alpha", DataPath::Shared, Events::Interrupt);
     let config = EndpointConfig {
         host: "beta".into(),
         geometry: Geometry { buffers: 4, ..Geometry::default() },
@@ -162,11 +160,11 @@ fn refusals_say_what_is_wrong() {
     let refused = |e: Error| e.to_string();
     let config = EndpointConfig { host: "gamma".into(), ..EndpointConfig::default() };
     assert!(refused(Endpoint::create(&lan.socket, &config).unwrap_err()).contains("no host `gamma`"));
-    let mut a = lan.endpoint("alpha", DataPath::Shared, Events::Interrupt);
+    let mut a = lan.create("alpha", DataPath::Shared, Events::Interrupt);
     assert!(refused(a.open(circuit(7), OpenOptions::default()).unwrap_err()).contains("no circuit 0.7"));
     assert!(refused(a.open(circuit(666), OpenOptions::default()).unwrap_err()).contains("not for you"));
     let channel = a.open(circuit(100), OpenOptions::default()).unwrap();
-    let mut other = lan.endpoint("alpha", DataPath::Shared, Events::Interrupt);
+    let mut other = lan.create("alpha", DataPath::Shared, Events::Interrupt);
     assert!(refused(other.open(circuit(100), OpenOptions::default()).unwrap_err()).contains("open already"));
     a.close(channel).unwrap();
     other.open(circuit(100), OpenOptions::default()).unwrap();
@@ -195,7 +193,7 @@ fn a_service_starts_where_the_doors_of_one_that_was_killed_listen_for_a_moment_y
 #[test]
 fn one_endpoint_may_send_and_another_receive_on_the_same_circuit() {
     let lan = lan(Carries::Frames);
-    let endpoint = |host| lan.endpoint(host, DataPath::Shared, Events::Interrupt);
+    let endpoint = |host| lan.create(host, DataPath::Shared, Events::Interrupt);
     let [mut writer, mut reader, mut third] = [endpoint("alpha"), endpoint("alpha"), endpoint("alpha")];
     let mut far = endpoint("beta");
     let way = |direction| OpenOptions { direction, ..OpenOptions::default() };
@@ -225,7 +223,7 @@ fn near_waits(near: &std::os::unix::net::UnixStream) -> bool {
 #[test]
 fn a_bell_of_the_clients_own_rings_for_sdus_opens_when_there_is_room_and_tells_of_the_end() {
     let mut lan = lan(Carries::Frames);
-    let mut far = lan.endpoint("beta", DataPath::Shared, Events::Interrupt);
+    let mut far = lan.create("beta", DataPath::Shared, Events::Interrupt);
     let there = far.open(circuit(100), OpenOptions::default()).unwrap();
 
     let packets = Packets::connect(&lan.socket).unwrap();
@@ -280,10 +278,10 @@ fn long_answers_to_management_requests_come_whole() {
 #[test]
 fn an_endpoint_that_goes_frees_its_circuits_and_disturbs_no_other() {
     let lan = lan(Carries::Cells);
-    let mut b = lan.endpoint("beta", DataPath::Shared, Events::Interrupt);
+    let mut b = lan.create("beta", DataPath::Shared, Events::Interrupt);
     b.open(circuit(100), OpenOptions::default()).unwrap();
     for round in 0..20 {
-        let mut a = lan.endpoint("alpha", DataPath::Shared, Events::Interrupt);
+        let mut a = lan.create("alpha", DataPath::Shared, Events::Interrupt);
         let channel = a.open(circuit(100), OpenOptions::default()).unwrap();
         a.send_copy(channel, &pattern(5000, round)).unwrap();
         assert_eq!(&b.receive(TIMEOUT).unwrap().expect("an SDU")[..], &pattern(5000, round)[..]);
@@ -298,10 +296,10 @@ fn an_endpoint_that_goes_frees_its_circuits_and_disturbs_no_other() {
 #[test]
 fn when_the_service_goes_its_clients_are_told_and_a_restart_needs_no_cleaning() {
     let mut lan = lan(Carries::Cells);
-    let mut a = lan.endpoint("alpha", DataPath::Shared, Events::Interrupt);
+    let mut a = lan.create("alpha", DataPath::Shared, Events::Interrupt);
     a.open(circuit(100), OpenOptions::default()).unwrap();
     let [mut patient, mut hasty, mut polling] = [Events::default(), Events::default(), Events::Polling]
-        .map(|events| lan.endpoint("beta", DataPath::Shared, events));
+        .map(|events| lan.create("beta", DataPath::Shared, events));
     drop(lan.service.take());
     assert!(matches!(a.receive(TIMEOUT), Err(Error::ServiceGone)));
     // However they wait: in a poll of their own, for a moment again and again, or not at all.
@@ -324,5 +322,5 @@ fn when_the_service_goes_its_clients_are_told_and_a_restart_needs_no_cleaning() 
     drop(stale);
     assert!(lan.socket.exists());
     lan.service = Some(Service::start(&lan.socket, lan.engine.clone(), Arc::new(AllowAll), 32).unwrap());
-    lan.endpoint("alpha", DataPath::Shared, Events::Interrupt).open(circuit(100), OpenOptions::default()).unwrap();
+    lan.create("alpha", DataPath::Shared, Events::Interrupt).open(circuit(100), OpenOptions::default()).unwrap();
 }

@@ -1,12 +1,10 @@
 //! An engine of several shards, each with a thread: applications at hosts of different shards, by a switch of a third.
 
-mod lan;
-
-use endpoint::{ChannelId, Endpoint, EndpointConfig, Events, OpenOptions, SendError};
+use crate::lan::Lan;
+use endpoint::{ChannelId, Endpoint, Events, SendError};
 use host::HostInterface;
 use host::engine;
 use host::service::Everybody;
-use lan::{Lan, circuit};
 use net::topology::{CircuitDescription, LinkDescription};
 use net::{Carries, LinkConfig, Network, SwitchElementConfig};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -44,15 +42,6 @@ fn lan(shards: usize, carries: Carries) -> Lan {
             fabric.add_circuit(network, &circuit).unwrap();
         }
     })
-}
-
-impl Lan {
-    fn endpoint(&self, host: &str, events: Events, vci: u16) -> (Endpoint, ChannelId) {
-        let config = EndpointConfig { host: host.into(), events, ..EndpointConfig::default() };
-        let mut endpoint = Endpoint::create(&self.socket, &config).unwrap();
-        let channel = endpoint.open(circuit(vci), OpenOptions::default()).unwrap();
-        (endpoint, channel)
-    }
 }
 
 fn sdu(n: u32) -> Vec<u8> {

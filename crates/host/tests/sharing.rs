@@ -6,13 +6,12 @@
 //! leaves out. Four thousand steps, a million where the environment has `CELLWAY_LONG=1`. `SHARING_SEED` repeats a failure, as far as
 //! the system's order of threads lets it.
 
-mod family;
-mod lan;
-
+use crate::family::{
+    Board, END_OCTETS, OCTETS, PAGES, PATIENCE, alone, endpoint, endpoint_to_windows, seen, share, wait,
+};
+use crate::lan::{Held, Lan};
 use endpoint::window::PAGE;
 use endpoint::{ChannelId, Endpoint, Overlap, Window};
-use family::{Board, END_OCTETS, OCTETS, PAGES, PATIENCE, alone, endpoint, endpoint_to_windows, seen, share, wait};
-use lan::{Held, Lan};
 use std::collections::VecDeque;
 
 /// Steps of a window.

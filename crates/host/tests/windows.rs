@@ -1,10 +1,8 @@
 //! Windows: SDUs leave from pages that their application goes on writing, and arrive in pages that become the application's.
 
-mod lan;
-
+use crate::lan::{Held, Lan, circuit};
 use endpoint::window::{PAGE, Window};
 use endpoint::{ChannelId, DataPath, Endpoint, EndpointConfig, Events, Geometry, OpenOptions, Overlap};
-use lan::{Held, Lan, circuit};
 use net::Carries;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;

@@ -1,9 +1,7 @@
 //! Circuits with credits over links to another Cellway, in virtual time: real host interfaces and switches at both ends, and between
 //! them the datagrams of a UDP link, which are lost, repeated and overtaken, or the octets of a TCP connection.
 
-mod between;
-
-use between::{Between, Datagrams, Octets};
+use crate::between::{Between, Datagrams, Octets};
 use endpoint::layout::{Descriptor, Head};
 use endpoint::segment::Segment;
 use endpoint::{Aal, DataPath, Events, Geometry, Local};

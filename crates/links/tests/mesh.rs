@@ -4,9 +4,7 @@
 //!
 //! In virtual time. 24 topologies, 10 000 where the environment has `CELLWAY_LONG=1`. `MESH_SEED` repeats one.
 
-mod between;
-
-use between::{Between, Datagrams, Octets};
+use crate::between::{Between, Datagrams, Octets};
 use endpoint::layout::Head;
 use endpoint::segment::Segment;
 use endpoint::{Aal, DataPath, Events, Geometry, Local};

@@ -284,7 +284,7 @@ proptest! {
         for to in 0..links {
             let got = std::mem::take(&mut net.peer(to).got);
             let lost = net.dropped(to, DropReason::QueueFull);
-            prop_assert!(got.len() as u64 + lost == (0..links).filter(|f| relay::sends_to(*f, to)).map(|f| by[f].len() as u64).sum());
+            prop_assert!(got.len() as u64 + lost == (0..links).filter(|f| relay::sends_to(*f, to)).map(|f| by[f].len() as u64).sum::<u64>());
             for (from, sent) in by.iter().enumerate() {
                 let mine: Vec<&Vec<u8>> =
                     got.iter().filter(|(c, _)| usize::from(c.vpi.get()) == from + 1).map(|(_, o)| o).collect();

@@ -1,4 +1,5 @@
 //! Once made, the machines of AAL1, AAL2, AAL3/4 and AAL5 allocate nothing, lossy cells included: counted by the allocator.
+//! A test program of its own: its allocator counts.
 
 #[path = "../../../tests/counting_allocator.rs"]
 mod counting_allocator;

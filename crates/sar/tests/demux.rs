@@ -1,4 +1,5 @@
 //! Many circuits' cells, mixed: against one reassembler per circuit, and under loss.
+//! A test program of its own: `scripts/emulate-kernels` runs it for another processor.
 
 use proptest::prelude::*;
 use sar::{Delivery, Demux, DemuxConfig, Event, Kernel, Reason, Reassembler, ReassemblyConfig, SduMeta, Segmentation};

@@ -1,4 +1,4 @@
-//! What a circuit costs at rest, and that cells cost no allocation.
+//! What a circuit costs at rest, and that cells cost no allocation. A test program of its own: its allocator counts.
 
 #[path = "../../../tests/counting_allocator.rs"]
 mod counting_allocator;

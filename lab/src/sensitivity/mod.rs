@@ -120,12 +120,25 @@ fn one(
 /// # Errors
 /// A machine lacks a constant.
 pub fn all(seed: u64, quick: bool, factor: f64) -> Result<Vec<Sensitivity>, ProfileError> {
+    some(seed, quick, factor, |_| true)
+}
+
+/// The same for some of these constants, by their places among them.
+///
+/// # Errors
+/// As [`all`].
+pub fn some(
+    seed: u64,
+    quick: bool,
+    factor: f64,
+    chosen: impl Fn(usize) -> bool,
+) -> Result<Vec<Sensitivity>, ProfileError> {
     let memo = Memo::default();
     let run = |experiment: &&dyn crate::experiment::Experiment| run_again(&[], &memo, *experiment, seed, quick);
     let baseline = in_parallel(ALL, run).into_iter().collect::<Result<Vec<ExperimentOutcome>, _>>()?;
     let profiles = Profile::built_in()?;
-    let free: Vec<(&Profile, &str)> =
-        profiles.iter().flat_map(|profile| profile.free().map(move |(name, _)| (profile, name))).collect();
+    let free = profiles.iter().flat_map(|profile| profile.free().map(move |(name, _)| (profile, name)));
+    let free: Vec<(&Profile, &str)> = free.enumerate().filter(|(at, _)| chosen(*at)).map(|(_, one)| one).collect();
     let found = in_parallel(&free, |(profile, name)| one(profile, name, (&baseline, &memo), (seed, quick, factor)));
     found.into_iter().collect()
 }

@@ -1,7 +1,6 @@
 //! Calls: what a user who calls can take of what all share, and what ends with a right.
 
-mod managed;
-
+use crate::managed::Managed;
 use control::calls::applications::User;
 use control::calls::setup::Wanted;
 use control::config::parse;
@@ -9,7 +8,6 @@ use control::daemon::DaemonOptions;
 use endpoint::calls::{Answer, Event, Sap, Session, Step, StepOutcome, Traffic};
 use endpoint::{Connection, Endpoint, EndpointConfig, OpenOptions};
 use hostile::{Class, Trial, as_user, circuit};
-use managed::Managed;
 use serde_json::json;
 use std::time::{Duration, Instant};
 use wire::aesa::Aesa;

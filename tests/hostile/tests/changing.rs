@@ -1,5 +1,5 @@
 //! While a description of twenty thousand circuits is applied, data pass on, and new clients come in and open circuits; somebody who
-//! asks for the status meanwhile keeps nobody waiting.
+//! asks for the status meanwhile keeps nobody waiting. A test program of its own: its allocator is the daemon's.
 
 mod managed;
 

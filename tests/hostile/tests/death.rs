@@ -24,7 +24,7 @@ fn a_panic_of_the_engine_ends_the_daemon_at_once_with_its_cause_and_leaves_no_pr
     let folder = tempfile::tempdir().unwrap();
     let told = folder.path().join("socket");
     let mut daemon = Command::new(std::env::current_exe().unwrap());
-    daemon.args(["--exact", "daemon", "--nocapture"]).env(DAEMON, &told);
+    daemon.args(["--exact", "death::daemon", "--nocapture"]).env(DAEMON, &told);
     let mut daemon = daemon.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let begin = Instant::now();
     let patience = Duration::from_secs(10);

@@ -1,13 +1,11 @@
 //! What an application sends to a display of a desk: octets that say more than they are.
 
-mod managed;
-
+use crate::managed::Managed;
 use apic::desk::video::{MAX_FRAME_OCTETS, Part};
 use control::config::parse_with;
 use control::daemon::DaemonOptions;
 use endpoint::SendError;
 use hostile::{Class, Field, Trial};
-use managed::Managed;
 use std::time::Duration;
 
 /// The innocent circuit 0.100, and a display with circuit 0.200 from alpha.

@@ -1,13 +1,11 @@
 //! A full disk under the state folder: changes go on and are told that they are not kept, nobody waits, and once there is room all is
 //! kept that was not.
 
-mod managed;
-
+use crate::managed::Managed;
 use control::config::parse;
 use control::daemon::DaemonOptions;
 use endpoint::Connection;
 use hostile::{Class, Field, Trial};
-use managed::Managed;
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::Write;

@@ -1,4 +1,5 @@
 //! The engine's thread never does what another can make slow, and what an application passes along stalls nobody else.
+//! A test program of its own: it opens files whose close takes long, which a child of another test would inherit.
 
 use endpoint::control::{Request, Response};
 use endpoint::layout::{ANY_NEWS, CLIENT_SLEEPS, CLIENT_WAITS, Descriptor, Head};

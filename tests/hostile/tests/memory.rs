@@ -203,7 +203,7 @@ fn only_the_services_own_user_has_a_segment_that_is_not_sealed() {
     }
     std::fs::set_permissions(ground.socket(), std::os::unix::fs::PermissionsExt::from_mode(0o666)).unwrap();
     let mut other = Command::new(&program);
-    other.args(["--exact", "remapper"]).env(REMAPPER, ground.socket()).uid(STRANGER).gid(STRANGER);
+    other.args(["--exact", "memory::remapper"]).env(REMAPPER, ground.socket()).uid(STRANGER).gid(STRANGER);
     let output = other.output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && said.contains("1 passed"), "{said}");

@@ -1,11 +1,9 @@
 //! Metrics for whoever reaches their address: who asks and does not read, and who does not ask, keeps nobody else waiting.
 
-mod managed;
-
+use crate::managed::Managed;
 use control::config::parse;
 use control::daemon::{DaemonOptions, Metrics};
 use hostile::{Class, Trial};
-use managed::Managed;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};

@@ -1,12 +1,10 @@
 //! A peer that opens and closes circuits without end: commands are carried out beside it, and its circuits fill no disk.
 
-mod managed;
-
+use crate::managed::Managed;
 use control::config::parse;
 use control::daemon::DaemonOptions;
 use endpoint::Connection;
 use hostile::{Class, Trial};
-use managed::Managed;
 use serde_json::json;
 use std::io::Write;
 use std::net::TcpStream;

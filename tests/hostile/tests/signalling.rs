@@ -1,13 +1,11 @@
 //! A peer whose link has signalling sends without end what a signalling channel can carry: circuits pass on, and calls of others are made.
 
-mod managed;
-
+use crate::managed::Managed;
 use control::calls::setup::{Wanted, elements};
 use control::config::parse;
 use control::daemon::DaemonOptions;
 use endpoint::calls::{Event, Sap, Session, Traffic};
 use hostile::{Attack, Class, Field, Trial, circuit};
-use managed::Managed;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use sar::{Reassembler, ReassemblyConfig, SduMeta, Segmentation};

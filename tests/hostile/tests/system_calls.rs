@@ -1,6 +1,7 @@
 //! The threads that carry cells wait in no system call but those of a list, whoever comes, goes and dies: two shards, links to sockets,
 //! an adapter, captures, commands and reloads, and clients that pass descriptors whose close takes seconds. The threads are looked
 //! at from outside (`/proc/ID/task/ID/syscall`), thousands of times: a call that takes long is seen for as long as it takes.
+//! A test program of its own: it takes every processor, and other tests watch a clock.
 #![cfg(target_arch = "x86_64")]
 
 use endpoint::control::Request;

@@ -71,7 +71,7 @@ fn a_client_says_nothing_to_a_service_of_another_user_unless_that_one_is_named()
     for named in [false, true] {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("socket");
-        let Some(mut impostor) = as_stranger(folder.path(), "impostor", IMPOSTOR, &socket) else { return };
+        let Some(mut impostor) = as_stranger(folder.path(), "trust::impostor", IMPOSTOR, &socket) else { return };
         let patience = Instant::now() + Duration::from_secs(10);
         while std::fs::metadata(&socket).map_or(0, |found| found.permissions().mode()) & 0o777 != 0o666 {
             assert!(Instant::now() < patience, "nobody listens");
@@ -79,7 +79,7 @@ fn a_client_says_nothing_to_a_service_of_another_user_unless_that_one_is_named()
         }
         if named {
             let mut caller = Command::new(std::env::current_exe().unwrap());
-            caller.args(["--exact", "caller"]).env(CALLER, &socket).env(TRUST_VARIABLE, STRANGER.to_string());
+            caller.args(["--exact", "trust::caller"]).env(CALLER, &socket).env(TRUST_VARIABLE, STRANGER.to_string());
             let output = caller.output().unwrap();
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
         } else {

@@ -1,5 +1,6 @@
 //! A connection ends when no process has its other end, wherever a client has left a copy of that: in its own bell, in the
 //! queue of a connection, in a capture's socket, in another socket in one of these.
+//! A test program of its own: it counts its process's mappings and raises its bound of descriptors.
 
 use endpoint::control::{Request, Response};
 use endpoint::seqpacket::{Packets, Peer};

@@ -1,5 +1,5 @@
 //! A user's proxy, and what becomes of its connections' places when clients do not take their answers, end in the middle, or come
-//! and go by hundreds at once.
+//! and go by hundreds at once. A test program of its own: it counts its process's children.
 
 use endpoint::control::{Request, Response};
 use endpoint::seqpacket::{Packets, Peer};

@@ -3,7 +3,7 @@
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// Passes octets on until `budget` is used up. Then both sockets go with what they have: the peers see a reset, or an end.
@@ -32,6 +32,13 @@ fn pass(mut from: TcpStream, mut to: TcpStream, budget: &AtomicU64) {
 /// A line to the local port `to` that is cut `cuts` times, each time after `lasts` octets of both directions and for more than a
 /// second; gives its other end's port.
 pub fn line(to: u16, cuts: usize, lasts: u64) -> u16 {
+    watched_line(to, cuts, lasts).0
+}
+
+/// The same, and how often it has changed: an odd number while it carries a connection, and in the end one and twice `cuts`.
+pub fn watched_line(to: u16, cuts: usize, lasts: u64) -> (u16, Arc<AtomicUsize>) {
+    let changes = Arc::new(AtomicUsize::new(0));
+    let changed = changes.clone();
     let first = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = first.local_addr().unwrap().port();
     std::thread::spawn(move || {
@@ -41,13 +48,15 @@ pub fn line(to: u16, cuts: usize, lasts: u64) -> u16 {
             let near = listening.accept().unwrap().0;
             drop(listening);
             let far = TcpStream::connect(("127.0.0.1", to)).unwrap();
+            changed.fetch_add(1, Ordering::Relaxed);
             let budget = Arc::new(AtomicU64::new(if cut < cuts { lasts } else { u64::MAX }));
             let (near2, far2, budget2) = (near.try_clone().unwrap(), far.try_clone().unwrap(), budget.clone());
             let back = std::thread::spawn(move || pass(far2, near2, &budget2));
             pass(near, far, &budget);
             back.join().unwrap();
+            changed.fetch_add(1, Ordering::Relaxed);
             std::thread::sleep(Duration::from_millis(1200));
         }
     });
-    port
+    (port, changes)
 }

@@ -8,20 +8,20 @@ use std::sync::LazyLock;
 /// older than its sources.
 pub fn cellway() -> anyhow::Result<PathBuf> {
     static BUILT: LazyLock<Result<PathBuf, String>> =
-        LazyLock::new(|| build("cellway", "cli", &[&["build", "--package", "compat"]]).map_err(|e| format!("{e:#}")));
+        LazyLock::new(|| build("cellway", "cli").map_err(|e| format!("{e:#}")));
     BUILT.clone().map_err(anyhow::Error::msg)
 }
 
 /// The path of `cellway-lab`, built as `cellway` is.
 pub fn cellway_lab() -> anyhow::Result<PathBuf> {
     static BUILT: LazyLock<Result<PathBuf, String>> =
-        LazyLock::new(|| build("cellway-lab", "laboratory", &[]).map_err(|e| format!("{e:#}")));
+        LazyLock::new(|| build("cellway-lab", "laboratory").map_err(|e| format!("{e:#}")));
     BUILT.clone().map_err(anyhow::Error::msg)
 }
 
-/// Builds a program as the workspace's tests have it: by itself it would have other features of its dependencies, and all would be
-/// built once more. `tests` are those of its package.
-fn build(name: &str, tests: &str, more: &[&[&str]]) -> anyhow::Result<PathBuf> {
+/// Builds a program and the preloaded library as the workspace's tests have them. Built by itself, each package would have other
+/// features of its dependencies, and all of those would be built once more. `tests` are those of the program's package.
+fn build(name: &str, tests: &str) -> anyhow::Result<PathBuf> {
     // A test runs in target/PROFILE/deps.
     let test = std::env::current_exe()?;
     let folder = test.ancestors().nth(2).ok_or_else(|| anyhow::anyhow!("{} has no folder", test.display()))?;
@@ -29,11 +29,9 @@ fn build(name: &str, tests: &str, more: &[&[&str]]) -> anyhow::Result<PathBuf> {
         Some("debug") | None => "dev",
         Some(name) => name,
     };
-    let program = ["test", "--workspace", "--no-run", "--test", tests];
-    for what in std::iter::once(&program[..]).chain(more.iter().copied()) {
-        let built = cargo().args(what).args(["--quiet", "--locked", "--profile", profile]).status()?;
-        anyhow::ensure!(built.success(), "{name} does not build");
-    }
+    let what = ["build", "--workspace", "--lib", "--test", tests];
+    let built = cargo().args(what).args(["--quiet", "--locked", "--profile", profile]).status()?;
+    anyhow::ensure!(built.success(), "{name} does not build");
     Ok(folder.join(name))
 }
 

@@ -1,4 +1,5 @@
 //! Each measurement of `cellway-lab bench` measures something, and says what; how fast it is, is not asked here.
+//! A test program of its own: it measures, and nothing runs beside it.
 
 use interop::namespace::available;
 use interop::program::cellway_lab;

@@ -4,10 +4,11 @@ use endpoint::{ChannelId, Endpoint, OpenOptions};
 use interop::frames::free_port;
 use interop::guest::Guest;
 use interop::lan::Lan;
-use interop::line::line;
+use interop::line::{line, watched_line};
 use interop::up::Up;
 use interop::{have, pattern, program};
 use serde_json::Value;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use wire::DropReason;
 
@@ -65,6 +66,13 @@ fn a_transfer_goes_on_to_its_last_octet_though_the_line_is_cut_twice() {
 
 /// PDUs each way.
 const COUNT: u32 = 4000;
+/// How many of them leave before the line has been cut for the last time. What waits in a socket is lost with the line: a side that
+/// had sent all by then could lose the last one.
+const HELD: u32 = 3000;
+/// How many leave while the line is cut.
+const OUTAGE: u32 = 500;
+/// Changes of the line after which it is cut no more.
+const CUT_TWICE: usize = 5;
 
 /// As `fill` of `cuts.c` has it.
 fn numbered(number: u32, direction: u32) -> Vec<u8> {
@@ -86,11 +94,18 @@ struct Came {
     next: u32,
 }
 
-/// Our side of it: sends as many, one each two milliseconds, and looks at all that comes.
-fn exchange(alpha: &mut Endpoint, channel: ChannelId) -> Came {
+/// Our side of it: sends as many, one each two milliseconds, and looks at all that comes. While the line is cut only some leave, and
+/// from `HELD` on none before the line is cut no more: before, however slow the guest is, enough passes for both cuts.
+fn exchange(alpha: &mut Endpoint, channel: ChannelId, line: &AtomicUsize) -> Came {
     let (mut came, mut sent, mut last) = (Came::default(), 0, Instant::now());
+    let (mut changes, mut since) = (0, 0);
     while (sent < COUNT || came.next < COUNT) && last.elapsed() < WAIT {
-        if sent < COUNT && alpha.send_copy(channel, &numbered(sent, 0)).is_ok() {
+        let now = line.load(Ordering::Relaxed);
+        if now != changes {
+            (changes, since) = (now, sent);
+        }
+        let may = now == CUT_TWICE || sent < HELD && (now % 2 == 1 || sent - since < OUTAGE);
+        if sent < COUNT && may && alpha.send_copy(channel, &numbered(sent, 0)).is_ok() {
             sent += 1;
             last = Instant::now();
         }
@@ -121,21 +136,21 @@ fn a_guest_whose_line_is_cut_twice_goes_on_and_no_pdu_comes_damaged_or_twice() {
     let mut alpha = lan.endpoint("alpha").unwrap();
     let channel = alpha.open("0.100".parse().unwrap(), OpenOptions::default()).unwrap();
     // An interface that stays while its daemon ends with the line and is started anew: what is sent meanwhile is lost.
+    let (port, changes) = watched_line(lan.port(0), 2, LASTS);
     let script = format!(
         r#"
         for limit in rmem_max rmem_default wmem_max wmem_default; do echo 8388608 > /proc/sys/net/core/$limit; done
         atmtcp create 0
         (while true; do atmtcp virtual 0 connect 10.0.2.2 {port}; sleep 0.3; done) > /tmp/daemon 2>&1 &
         sleep 2
-        /test/cuts 100 {COUNT}
+        /test/cuts 100 {COUNT} {HELD}
         cat /proc/net/atm/devices
         grep -c "ATMTCP connection" /tmp/daemon
-        "#,
-        port = line(lan.port(0), 2, LASTS),
+        "#
     );
     let mut guest = Guest::boot(&script, &[("cuts", &program::for_guest("cuts.c").unwrap())]).unwrap();
     guest.wait_for("cuts: ready").unwrap();
-    let ours = exchange(&mut alpha, channel);
+    let ours = exchange(&mut alpha, channel, &changes);
     let report = guest.finish().unwrap();
     let console = report.console.join("\n");
     let said = report.console.iter().find(|line| line.starts_with("cuts: sent")).unwrap();

@@ -1,5 +1,6 @@
 //! How fast an unmodified program is on Cellway's sockets, beside the same program on a kernel's own: Debian's `ttcp_atm`
 //! and a round trip, under `cellway run` and in user-mode Linux with two ends of ATM over TCP, in one run.
+//! A test program of its own: `make speed` runs it optimised.
 
 use interop::guest::Guest;
 use interop::peer::Peer;

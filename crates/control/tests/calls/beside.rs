@@ -1,7 +1,7 @@
 //! Calls beside a circuit of the description that has their label at another port of the same host.
 
+use super::ground::{Ground, STAR};
 use super::{SOON, traffic};
-use crate::ground::{Ground, STAR};
 use endpoint::calls::{Event, Sap, Session};
 use endpoint::{ChannelId, Endpoint, EndpointConfig, OpenOptions};
 use std::time::Instant;

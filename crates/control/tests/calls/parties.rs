@@ -1,7 +1,7 @@
 //! Point-to-multipoint calls of applications, calls that change hands, and calls that carry something one way only.
 
-use crate::ground::{Ground, TWO};
-use crate::{SOON, release_of, traffic};
+use super::ground::{Ground, TWO};
+use super::{SOON, release_of, traffic};
 use control::calls::applications::User;
 use control::calls::setup::Wanted;
 use endpoint::calls::{Answer, CallError, Circuit, Event, Sap, Session, Traffic};

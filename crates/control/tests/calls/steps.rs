@@ -1,7 +1,7 @@
 //! Many calls at once: steps that are queued, leave together and are answered together.
 
-use crate::ground::{Ground, STAR};
-use crate::{SOON, release_of};
+use super::ground::{Ground, STAR};
+use super::{SOON, release_of};
 use endpoint::calls::{Circuit, Event, MAX_STEPS, Sap, Session, Step, StepOutcome, Traffic};
 use endpoint::{Connection, Endpoint, EndpointConfig};
 use serde_json::json;

@@ -1,9 +1,9 @@
 //! A network with its service: two hosts on a link, or what a test makes of it; and direct circuits between its hosts.
 #![allow(dead_code)] // Each test program uses a part.
 
-use endpoint::Error;
 use endpoint::direct::{Direct, DirectConfig};
 use endpoint::seqpacket::Peer;
+use endpoint::{ChannelId, Endpoint, EndpointConfig, Error, Events, OpenOptions};
 use host::HostInterface;
 use host::engine::{self, EngineHandle};
 use host::service::{Handler, Service};
@@ -128,6 +128,14 @@ impl Lan {
             let b = self.open("beta", vci, patient()).unwrap();
             (a.join().unwrap(), b)
         })
+    }
+
+    /// An endpoint on a circuit.
+    pub fn endpoint(&self, host: &str, events: Events, vci: u16) -> (Endpoint, ChannelId) {
+        let config = EndpointConfig { host: host.into(), events, ..EndpointConfig::default() };
+        let mut endpoint = Endpoint::create(&self.socket, &config).unwrap();
+        let channel = endpoint.open(circuit(vci), OpenOptions::default()).unwrap();
+        (endpoint, channel)
     }
 
     /// Waits until an end has no opener.

@@ -1,4 +1,4 @@
-//! Hosts of one thread whose time is said, in one program: each file by itself would take longer to link than to run.
+//! Hosts of one thread whose time is said.
 
 mod border;
 mod closing_credits;

@@ -1,0 +1,11 @@
+//! The tests of this crate in one program: each file by itself would take longer to link than to run.
+
+mod calls;
+mod chance;
+mod description;
+mod kept_links;
+mod plan;
+mod reload;
+mod restarts;
+mod reused;
+mod shards;

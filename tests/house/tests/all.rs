@@ -1,0 +1,10 @@
+//! The tests of this crate in one program: each file by itself would take longer to link than to run.
+
+mod attacks;
+mod cycles;
+mod dependencies;
+mod mechanisms;
+mod need;
+mod programs;
+mod readme;
+mod sources;
