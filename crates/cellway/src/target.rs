@@ -122,6 +122,7 @@ fn answer(
     address: Aesa,
     Purpose { aal, size, sap, .. }: Purpose,
 ) -> Result<(Endpoint, ChannelId, Held)> {
+    let stop = client::ends_in_order()?;
     let (_, own) = session.listen(Some(address.selector()), sap)?;
     let named =
         |own: &String| own.parse::<Aesa>().is_ok_and(|own| own.without_selector() == address.without_selector());
@@ -132,7 +133,12 @@ fn answer(
         );
     }
     loop {
-        let Some(Event::Incoming { call, .. }) = session.next_event(None)? else { continue };
+        let Some(Event::Incoming { call, .. }) = session.next_event(None)? else {
+            if !client::goes_on(&stop) {
+                bail!("interrupted");
+            }
+            continue;
+        };
         // The caller may give up at any moment until the call is up.
         let Ok(Circuit { circuit, .. }) = session.take(call) else { continue };
         let (endpoint, channel) = match client::open(context, host, circuit, aal, size) {

@@ -32,8 +32,8 @@ pub use buffers::{Loan, Received};
 pub use connection::Connection;
 pub use error::{Error, SendError};
 use lent::Borrowed;
-pub use limit::{HURRIED, REQUEST_LIMIT, hurry_once, request_limit, set_request_limit};
 pub use lent::SharedSdu;
+pub use limit::{HURRIED, REQUEST_LIMIT, hurry_once, request_limit, set_request_limit};
 pub use local::Local;
 use shares::Shares;
 

@@ -4,7 +4,7 @@ use crate::client::{self, Size, ask_for, goes_on, interrupted};
 use crate::commands::ping::statistics_text;
 use crate::commands::transfer::hex;
 use crate::context::Context;
-use crate::outfile::OutFile;
+use crate::outfile::{OutFile, Overwriting};
 use crate::output;
 use crate::target::Target;
 use anyhow::{Context as _, Result, anyhow, bail};
@@ -310,6 +310,8 @@ pub(crate) enum IpCommand {
         /// TCP port
         #[arg(long, default_value_t = 5001)]
         port: u16,
+        #[command(flatten)]
+        overwriting: Overwriting,
     },
 }
 
@@ -341,11 +343,11 @@ fn in_process(context: &Context, at: &Where) -> Result<Host> {
     Ok(host)
 }
 
-/// `cellway ip`
+/// `cellway ip`. What ends by itself ends at once by a signal: its circuit ends with the process.
 pub(crate) fn run(context: &Context, command: &IpCommand) -> Result<()> {
-    let stop = interrupted()?;
     match command {
         IpCommand::Tun { at, name, no_offload } => {
+            let stop = interrupted()?;
             let Opened { endpoint, circuits, config, prefix, calls } = at.open(context, !no_offload)?;
             let ip = config.address;
             let settings = Settings { device_offload: !no_offload, ..Settings::new(name, prefix, config) };
@@ -360,6 +362,7 @@ pub(crate) fn run(context: &Context, command: &IpCommand) -> Result<()> {
             Ok(())
         }
         IpCommand::Ppp { host, circuit, llc } => {
+            let stop = interrupted()?;
             let (mut endpoint, channel) = client::open(context, host, *circuit, Aal::Aal5, Size::Small)?;
             let encapsulation = if *llc { ppp::Encapsulation::Llc } else { ppp::Encapsulation::Vc };
             let (input, to_pppd) = (std::io::stdin(), std::io::stdout());
@@ -369,6 +372,7 @@ pub(crate) fn run(context: &Context, command: &IpCommand) -> Result<()> {
             Ok(())
         }
         IpCommand::Serve { at } => {
+            let stop = interrupted()?;
             let mut host = in_process(context, at)?;
             let address = host.stack().ip().config().address;
             // From here on packets are taken: who has started this process waits for it.
@@ -396,17 +400,14 @@ pub(crate) fn run(context: &Context, command: &IpCommand) -> Result<()> {
             let mut hash = Sha256::new();
             let begin = Instant::now();
             let octets = host.tcp_send(*to, *port, |room| {
-                if !goes_on(&stop) {
-                    return Err(std::io::Error::other("interrupted by the user"));
-                }
                 let n = input.read(room)?;
                 hash.update(&room[..n]);
                 Ok(n)
             })?;
             report(context, octets, hash, begin.elapsed())
         }
-        IpCommand::Receive { at, file, port } => {
-            let mut out = OutFile::open(file)?;
+        IpCommand::Receive { at, file, port, overwriting } => {
+            let mut out = OutFile::open(file, *overwriting)?;
             let mut host = in_process(context, at)?;
             // What came before is lost, and a connection's first packet is sent anew after a whole second only: who has
             // started this process waits for this line.

@@ -1,7 +1,7 @@
 //! The connection to the service: greeting, questions and answers, file descriptors that come along.
 
 use super::Error;
-use super::limit::{Allowance, request_limit};
+use super::limit::{Allowance, LOOK, is_told, request_limit};
 use crate::control::{Request, Response};
 use crate::sealed;
 use crate::seqpacket::{PacketError, Packets};
@@ -90,23 +90,14 @@ impl Connection {
     }
 
     /// A request with a limit of its own.
-    pub(crate) fn ask_within(
-        &self,
-        request: &Request,
-        limit: Duration,
-    ) -> Result<(Response, Vec<OwnedFd>), Error> {
+    pub(crate) fn ask_within(&self, request: &Request, limit: Duration) -> Result<(Response, Vec<OwnedFd>), Error> {
         let mut allowance = Allowance::new(limit);
         self.send(request, &[], &mut allowance)?;
         self.answer(&mut allowance)
     }
 
     /// Sends once the service has taken enough of what was sent before.
-    fn send(
-        &self,
-        request: &impl Serialize,
-        fds: &[BorrowedFd<'_>],
-        allowance: &mut Allowance,
-    ) -> Result<(), Error> {
+    fn send(&self, request: &impl Serialize, fds: &[BorrowedFd<'_>], allowance: &mut Allowance) -> Result<(), Error> {
         if self.over.load(Ordering::Relaxed) {
             return Err(self.no_answer(Duration::ZERO));
         }
@@ -137,7 +128,11 @@ impl Connection {
     ) -> Result<(Response, Vec<OwnedFd>), Error> {
         self.send(request, fds, &mut Allowance::new(request_limit()))?;
         let answers = self.await_answer(patience)?;
-        if answers { self.answer(&mut Allowance::new(request_limit())) } else { Err(Error::NoPeer(patience.unwrap_or_default())) }
+        if answers {
+            self.answer(&mut Allowance::new(request_limit()))
+        } else {
+            Err(Error::NoPeer(patience.unwrap_or_default()))
+        }
     }
 
     fn answer(&self, allowance: &mut Allowance) -> Result<(Response, Vec<OwnedFd>), Error> {
@@ -189,13 +184,14 @@ impl Connection {
         serde_json::from_str(&self.managed()?).map_err(|e| Error::Protocol(e.to_string()))
     }
 
-    /// Waits until an answer begins, or the service has gone; false if time is up.
+    /// Waits until an answer begins, or the service has gone; false if time is up, or the program was told to end.
     pub(crate) fn await_answer(&self, patience: Option<Duration>) -> Result<bool, Error> {
         let deadline = deadline(patience);
         loop {
             let left = deadline.map(|d| d.saturating_duration_since(Instant::now()));
-            let spec = left.map(timespec);
-            match poll(&mut [PollFd::new(&self.packets, PollFlags::IN)], spec.as_ref()) {
+            let slice = left.map_or(LOOK, |left| left.min(LOOK));
+            match poll(&mut [PollFd::new(&self.packets, PollFlags::IN)], Some(&timespec(slice))) {
+                Ok(0) if left.is_none_or(|left| left > slice) && !is_told() => {}
                 Ok(n) => return Ok(n > 0),
                 Err(Errno::INTR) => {}
                 Err(e) => return Err(e.into()),

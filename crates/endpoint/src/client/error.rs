@@ -1,8 +1,8 @@
 //! Why the service did not do something, and why an SDU was not taken.
 
 use crate::segment::SegmentError;
-use crate::socket_path::too_long;
 use crate::seqpacket::{PacketError, TRUST_VARIABLE};
+use crate::socket_path::too_long;
 use rustix::io::Errno;
 use std::path::PathBuf;
 use std::time::Duration;

@@ -18,7 +18,7 @@ pub const REQUEST_LIMIT: Duration = Duration::from_secs(10);
 /// The limit of a request, and of what is left of one, once the program was told to end.
 pub const HURRIED: Duration = Duration::from_millis(500);
 /// Between two looks whether the program was told to end.
-const LOOK: Duration = Duration::from_millis(50);
+pub(crate) const LOOK: Duration = Duration::from_millis(100);
 
 static LIMIT_MS: AtomicU64 = AtomicU64::new(REQUEST_LIMIT.as_millis() as u64);
 static HURRY: OnceLock<Arc<AtomicBool>> = OnceLock::new();
@@ -38,6 +38,11 @@ pub fn hurry_once(told: &Arc<AtomicBool>) {
     let _ = HURRY.set(told.clone());
 }
 
+/// Whether the program was told to end.
+pub(crate) fn is_told() -> bool {
+    HURRY.get().is_some_and(|told| told.load(Ordering::Relaxed))
+}
+
 /// The time that a request has.
 #[derive(Debug)]
 pub(crate) struct Allowance {
@@ -53,9 +58,8 @@ impl Allowance {
 
     /// What is left; `None`: nothing.
     pub(crate) fn left(&mut self) -> Option<Duration> {
-        let told = HURRY.get().is_some_and(|told| told.load(Ordering::Relaxed));
         let mut left = self.limit.saturating_sub(self.begun.elapsed());
-        if told {
+        if is_told() {
             let since = self.hurried.get_or_insert_with(Instant::now).elapsed();
             left = left.min(HURRIED.saturating_sub(since));
         }
