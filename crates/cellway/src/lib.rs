@@ -21,6 +21,7 @@ mod signals;
 pub mod target;
 mod terminal;
 pub mod units;
+mod words;
 
 pub use commands::run::library;
 pub use commands::{schema, ttcp};

@@ -2,6 +2,7 @@
 
 use crate::client::{self, Size};
 use crate::context::Context;
+use crate::usage;
 use anyhow::{Result, anyhow, bail};
 use endpoint::calls::{CallError, Circuit, Event, Sap, Session, Traffic};
 use endpoint::{Aal, ChannelId, Endpoint};
@@ -98,7 +99,7 @@ pub fn open(context: &Context, host: &str, target: Target, purpose: Purpose) -> 
         Target::Circuit(circuit) => (None, circuit),
         Target::Address(address) => {
             if aal == Aal::Aal34 {
-                bail!("a call's circuit carries AAL5: give --aal aal5, or a circuit of the description");
+                usage!("a call's circuit carries AAL5: give --aal aal5, or a circuit of the description");
             }
             let mut session = Session::open(&context.socket, host)?;
             if role == Role::Listens {
