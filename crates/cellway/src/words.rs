@@ -6,7 +6,17 @@ use control::fault::{Fault, Faults, Part};
 
 /// Keys that are no words of prose: they are options wherever they stand.
 const ALWAYS: [&str; 11] = [
-    "pcr", "scr", "mbs", "mcr", "mfs", "cdvt_us", "max_ctd_us", "max_cdv_us", "low_latency", "one_way", "peer_circuits_to",
+    "pcr",
+    "scr",
+    "mbs",
+    "mcr",
+    "mfs",
+    "cdvt_us",
+    "max_ctd_us",
+    "max_cdv_us",
+    "low_latency",
+    "one_way",
+    "peer_circuits_to",
 ];
 
 /// The option of a key.
@@ -21,8 +31,7 @@ pub(crate) fn options<T: clap::Args>() -> clap::Command {
 
 /// What is wrong with an object, for whoever gave its keys as these options.
 pub(crate) fn usage(faults: Faults, options: &clap::Command) -> anyhow::Error {
-    let keys: Vec<String> =
-        options.get_arguments().filter_map(|arg| Some(arg.get_long()?.replace('-', "_"))).collect();
+    let keys: Vec<String> = options.get_arguments().filter_map(|arg| Some(arg.get_long()?.replace('-', "_"))).collect();
     let all: Vec<String> = faults.0.iter().map(|fault| of_fault(fault, &keys)).collect();
     Usage::error(all.join("; "))
 }
@@ -80,7 +89,10 @@ mod tests {
             said("cbr needs pcr: add pcr = \"20 Mbit/s\", or a number with cell/s"),
             "cbr needs --pcr: add --pcr \"20 Mbit/s\", or a number with cell/s"
         );
-        assert_eq!(said("remove mbs, or choose another category than cbr"), "remove --mbs, or choose another category than cbr");
+        assert_eq!(
+            said("remove mbs, or choose another category than cbr"),
+            "remove --mbs, or choose another category than cbr"
+        );
         assert_eq!(said("category = \"fast\": write cbr or ubr"), "--category \"fast\": write cbr or ubr");
         assert_eq!(said("nothing of it"), "nothing of it");
     }

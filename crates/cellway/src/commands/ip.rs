@@ -7,8 +7,8 @@ use crate::context::Context;
 use crate::exit_status::{OrUsage, Usage};
 use crate::outfile::{OutFile, Overwriting};
 use crate::output;
-use crate::{units, usage};
 use crate::target::Target;
+use crate::{units, usage};
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use control::config::{parse_address, parse_mac};
@@ -213,13 +213,17 @@ impl Where {
             let form = || Usage::error(format!("--number-of {number}: write CIRCUIT=DIGITS"));
             let (circuit, digits) = number.split_once('=').ok_or_else(form)?;
             let circuit = circuit.parse().map_err(|_| form())?;
-            ip.set_number(channel(circuit)?, parse_number(digits).map_err(|e| Usage::error(format!("--number-of {number}: {e}")))?);
+            ip.set_number(
+                channel(circuit)?,
+                parse_number(digits).map_err(|e| Usage::error(format!("--number-of {number}: {e}")))?,
+            );
         }
         if !self.stations.is_empty() && !self.encapsulation.encapsulation().is_bridged() {
             usage!("--station is for bridged Ethernet: give --encapsulation llc-bridged or the like");
         }
         for station in &self.stations {
-            let form = || Usage::error(format!("--station {station}: write CIRCUIT=MAC, such as 0.100=02:00:00:00:00:09"));
+            let form =
+                || Usage::error(format!("--station {station}: write CIRCUIT=MAC, such as 0.100=02:00:00:00:00:09"));
             let (circuit, mac) = station.split_once('=').ok_or_else(form)?;
             let mac = parse_mac(mac).map_err(|_| form())?;
             ip.set_station(mac, Some(channel(circuit.parse().map_err(|_| form())?)?));

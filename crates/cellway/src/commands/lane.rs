@@ -60,7 +60,8 @@ pub(crate) struct Tap {
 }
 
 fn lan_name(name: &str) -> Result<Octets<32>> {
-    Octets::new(name.as_bytes()).ok_or_else(|| Usage::error(format!("--lan: a LAN's name has 32 octets at most, not {}", name.len())))
+    Octets::new(name.as_bytes())
+        .ok_or_else(|| Usage::error(format!("--lan: a LAN's name has 32 octets at most, not {}", name.len())))
 }
 
 /// `cellway lane`
