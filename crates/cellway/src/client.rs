@@ -6,11 +6,11 @@ use anyhow::{Context as _, Result};
 use control::protocol::Request;
 use endpoint::{Aal, ChannelId, Connection, DataPath, Endpoint, EndpointConfig, Geometry, OpenOptions};
 use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use wire::CircuitId;
+
+pub use crate::signals::{Input, ends_in_order, goes_on, interrupted, interruption};
 
 /// Where the service listens unless told otherwise: the user's runtime folder, or a folder of the user's in /tmp.
 pub fn default_socket() -> PathBuf {
@@ -18,6 +18,11 @@ pub fn default_socket() -> PathBuf {
         Some(dir) if !dir.is_empty() => PathBuf::from(dir).join("cellway.sock"),
         _ => PathBuf::from(format!("/tmp/cellway-{}/cellway.sock", rustix::process::getuid().as_raw())),
     }
+}
+
+/// The command has a time limit of its own: no request to the service takes longer.
+pub fn within(limit: Duration) {
+    endpoint::client::set_request_limit(limit.min(endpoint::client::request_limit()));
 }
 
 /// Asks the daemon, and reads the answer as what it is.
@@ -119,30 +124,4 @@ pub fn endpoint(context: &Context, host: &str, size: Size) -> Result<Endpoint> {
         ..EndpointConfig::default()
     };
     Ok(Endpoint::create(&context.socket, &config)?)
-}
-
-/// Set by Ctrl-C and by SIGTERM; the commands end in order then.
-pub fn interrupted() -> Result<Arc<AtomicBool>> {
-    let flag = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        // A second one ends the process at once.
-        signal_hook::flag::register_conditional_shutdown(signal, 130, flag.clone())?;
-        signal_hook::flag::register(signal, flag.clone())?;
-    }
-    Ok(flag)
-}
-
-/// The same for who waits for other things too: can be read once one of the signals has come.
-pub fn interruption() -> Result<UnixStream> {
-    let _ = interrupted()?;
-    let (ours, theirs) = UnixStream::pair()?;
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::low_level::pipe::register(signal, theirs.try_clone()?)?;
-    }
-    Ok(ours)
-}
-
-/// Whether to go on.
-pub fn goes_on(flag: &AtomicBool) -> bool {
-    !flag.load(Ordering::Relaxed)
 }

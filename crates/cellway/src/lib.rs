@@ -12,11 +12,16 @@ mod certificates;
 pub mod client;
 mod commands;
 pub mod context;
+pub mod exit_status;
 pub mod kinds;
 mod log;
 pub mod outfile;
 pub mod output;
+mod signals;
 pub mod target;
+mod terminal;
+pub mod units;
+mod words;
 
 pub use commands::run::library;
 pub use commands::{schema, ttcp};
@@ -30,6 +35,10 @@ use commands::{
 use context::Context;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
+
+/// Heading of the options that every command has.
+const GLOBAL: &str = "Global options";
 
 /// ATM for Linux in user space: hosts, switches and links, and virtual circuits over them.
 ///
@@ -39,15 +48,18 @@ use std::process::ExitCode;
 #[command(
     name = "cellway",
     version,
-    after_help = "Exit status: 0 done, or the reader of the output has gone, 1 failed, 2 wrong usage, 3 no service there, 4 there are changes (apply --dry-run)."
+    after_help = exit_status::HELP
 )]
 struct Arguments {
     /// The service's socket
-    #[arg(long, global = true, env = "CELLWAY_SOCKET", value_name = "PATH")]
+    #[arg(long, global = true, env = "CELLWAY_SOCKET", value_name = "PATH", help_heading = GLOBAL)]
     socket: Option<PathBuf>,
-    /// Print results as JSON
-    #[arg(long, global = true)]
+    /// Print results, and errors, as JSON
+    #[arg(long, global = true, help_heading = GLOBAL)]
     json: bool,
+    /// How long to wait for an answer of the service
+    #[arg(long, global = true, value_name = "SECONDS", default_value = "10", value_parser = units::seconds, help_heading = GLOBAL)]
+    wait: Duration,
     #[command(subcommand)]
     command: Command,
 }
@@ -128,15 +140,18 @@ enum Command {
     Man,
 }
 
-/// The command line.
-#[cfg(test)]
-fn command() -> clap::Command {
+/// The command line: every command and option.
+pub fn command() -> clap::Command {
     Arguments::command()
 }
 
 /// The program.
 pub fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(e) => return output::print_usage(&e),
+    };
+    endpoint::client::set_request_limit(arguments.wait);
     let socket = arguments.socket.unwrap_or_else(client::default_socket);
     let context = Context { socket, json: arguments.json };
     let result = perform(&context, arguments.command);

@@ -6,10 +6,12 @@
 //! it: the daemon and each client have sockets that they would die of.
 
 use crate::context::Context;
+use crate::exit_status::{self, Usage};
 use anyhow::{Context as _, Result};
 use control::diagnostic::Diagnostics;
 use control::results::Failed;
 pub use control::text::{drops, table};
+use endpoint::calls::CallError;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -127,7 +129,7 @@ pub fn print_error(context: &Context, e: &anyhow::Error) {
     if let Some(wrong) = e.downcast_ref::<Diagnostics>() {
         if context.json {
             let problems = Some(wrong.all().to_vec());
-            let _ = announce(&Failed { error: wrong.to_string(), problems });
+            let _ = announce(&Failed { error: wrong.to_string(), problems, exit_status: exit_status_of(e) });
         } else {
             note(format_args!("{}", wrong.rendered(io::stderr().is_terminal())));
         }
@@ -135,14 +137,14 @@ pub fn print_error(context: &Context, e: &anyhow::Error) {
     }
     let said = with_causes(e);
     if context.json {
-        let _ = announce(&Failed { error: said, problems: None });
+        let _ = announce(&Failed { error: said, problems: None, exit_status: exit_status_of(e) });
     } else {
         note(format_args!("cellway: {said}"));
     }
 }
 
 /// An error and its causes, but for those that it names itself.
-fn with_causes(e: &anyhow::Error) -> String {
+pub(crate) fn with_causes(e: &anyhow::Error) -> String {
     e.chain().fold(String::new(), |said, cause| match cause.to_string() {
         cause if said.is_empty() => cause,
         cause if said.contains(&cause) => said,
@@ -164,24 +166,64 @@ impl std::error::Error for WouldChange {}
 
 /// Says an error, and gives the program's exit status.
 pub fn exit_code(context: &Context, result: Result<()>) -> ExitCode {
-    match result {
+    // What a buffer still has may find no room.
+    match result.and_then(|()| Ok(stdout().flush()?)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) if has_no_reader() => ExitCode::SUCCESS,
-        Err(e) if e.is::<WouldChange>() => ExitCode::from(4),
         Err(e) => {
-            print_error(context, &e);
-            match service_error(&e) {
-                Some(endpoint::Error::NoService { .. } | endpoint::Error::ServiceGone) => ExitCode::from(3),
-                _ => ExitCode::FAILURE,
+            if !e.is::<WouldChange>() {
+                print_error(context, &e);
             }
+            ExitCode::from(exit_status_of(&e))
         }
     }
 }
 
-/// What the service, or the way to it, has said, where that is why a command has failed.
-fn service_error(e: &anyhow::Error) -> Option<&endpoint::Error> {
-    let of_io = || e.downcast_ref::<std::io::Error>()?.get_ref()?.downcast_ref();
-    e.downcast_ref().or_else(of_io)
+/// Why the program ends, as its exit status.
+pub fn exit_status_of(e: &anyhow::Error) -> u8 {
+    if e.is::<WouldChange>() {
+        exit_status::WOULD_CHANGE
+    } else if e.chain().any(|cause| cause.is::<Usage>()) {
+        exit_status::USAGE
+    } else if e.chain().any(is_no_service) {
+        exit_status::NO_SERVICE
+    } else {
+        exit_status::FAILED
+    }
+}
+
+/// Whether a cause is that there is no service, or that it does not answer.
+fn is_no_service(cause: &(dyn std::error::Error + 'static)) -> bool {
+    if let Some(e) = cause.downcast_ref::<endpoint::Error>() {
+        return e.is_no_service();
+    }
+    if let Some(CallError::Service(e)) = cause.downcast_ref::<CallError>() {
+        return e.is_no_service();
+    }
+    let inner = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+    inner.is_some_and(|inner| is_no_service(inner))
+}
+
+/// Says what is wrong with a command line, or shows the help that it asks for; gives the program's exit status.
+pub fn print_usage(e: &clap::Error) -> ExitCode {
+    if !e.use_stderr() {
+        return match e.print().and_then(|()| stdout().flush()) {
+            Err(e) if e.kind() != ErrorKind::BrokenPipe => {
+                note(format_args!("cellway: {e}"));
+                ExitCode::from(exit_status::FAILED)
+            }
+            _ => ExitCode::SUCCESS,
+        };
+    }
+    let json = std::env::args_os().skip(1).take_while(|word| word != "--").any(|word| word == "--json");
+    if json {
+        let text = e.render().to_string();
+        let error = text.trim().trim_start_matches("error: ").to_owned();
+        let _ = announce(&Failed { error, problems: None, exit_status: exit_status::USAGE });
+    } else {
+        let _ = e.print();
+    }
+    ExitCode::from(exit_status::USAGE)
 }
 
 /// Completions for a shell.

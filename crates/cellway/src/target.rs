@@ -2,6 +2,7 @@
 
 use crate::client::{self, Size};
 use crate::context::Context;
+use crate::usage;
 use anyhow::{Result, anyhow, bail};
 use endpoint::calls::{CallError, Circuit, Event, Sap, Session, Traffic};
 use endpoint::{Aal, ChannelId, Endpoint};
@@ -98,7 +99,7 @@ pub fn open(context: &Context, host: &str, target: Target, purpose: Purpose) -> 
         Target::Circuit(circuit) => (None, circuit),
         Target::Address(address) => {
             if aal == Aal::Aal34 {
-                bail!("a call's circuit carries AAL5: give --aal aal5, or a circuit of the description");
+                usage!("a call's circuit carries AAL5: give --aal aal5, or a circuit of the description");
             }
             let mut session = Session::open(&context.socket, host)?;
             if role == Role::Listens {
@@ -122,6 +123,7 @@ fn answer(
     address: Aesa,
     Purpose { aal, size, sap, .. }: Purpose,
 ) -> Result<(Endpoint, ChannelId, Held)> {
+    let stop = client::ends_in_order()?;
     let (_, own) = session.listen(Some(address.selector()), sap)?;
     let named =
         |own: &String| own.parse::<Aesa>().is_ok_and(|own| own.without_selector() == address.without_selector());
@@ -132,7 +134,12 @@ fn answer(
         );
     }
     loop {
-        let Some(Event::Incoming { call, .. }) = session.next_event(None)? else { continue };
+        let Some(Event::Incoming { call, .. }) = session.next_event(None)? else {
+            if !client::goes_on(&stop) {
+                bail!("interrupted");
+            }
+            continue;
+        };
         // The caller may give up at any moment until the call is up.
         let Ok(Circuit { circuit, .. }) = session.take(call) else { continue };
         let (endpoint, channel) = match client::open(context, host, circuit, aal, size) {

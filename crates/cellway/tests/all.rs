@@ -6,6 +6,7 @@ mod cli;
 mod desk;
 mod ended;
 mod errors;
+mod every;
 mod kept;
 mod lane;
 mod log;

@@ -12,13 +12,15 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What a command that failed prints on standard error.
+/// What a command that failed, or whose usage is wrong, prints on standard error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Failed {
     /// What was wrong, in one sentence with its causes.
     pub error: String,
     /// All that is wrong with a description; `null` where the error is about something else.
     pub problems: Option<Vec<crate::diagnostic::Diagnostic>>,
+    /// The status that the program ends with (docs/promises.md).
+    pub exit_status: u8,
 }
 
 /// A file or a stream that was carried: `send`, `receive`, `ip send`, `ip receive`.

@@ -8,6 +8,8 @@ mod buffers;
 mod connection;
 mod error;
 mod lent;
+mod limit;
+mod local;
 mod shares;
 mod wait;
 
@@ -22,7 +24,7 @@ use crate::waiting::Patience;
 use rustix::fd::OwnedFd;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use wire::CircuitId;
 
 pub(crate) use buffers::Pool;
@@ -31,6 +33,8 @@ pub use connection::Connection;
 pub use error::{Error, SendError};
 use lent::Borrowed;
 pub use lent::SharedSdu;
+pub use limit::{HURRIED, REQUEST_LIMIT, hurry_once, request_limit, set_request_limit};
+pub use local::Local;
 use shares::Shares;
 
 /// Handles of the pool of buffers that an endpoint keeps.
@@ -96,16 +100,25 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Connects to the service and makes an endpoint.
+    /// Connects to the service and makes an endpoint. Blocks until the service has answered, for the process's limit of
+    /// requests at most ([`set_request_limit`]).
     ///
     /// # Errors
-    /// No service, no such host, no right, or no memory.
+    /// No service, one that does not answer, no such host, no right, or no memory.
     pub fn create(socket: &Path, config: &EndpointConfig) -> Result<Self, Error> {
-        let connection = Connection::open(socket)?;
+        Self::create_within(socket, config, request_limit())
+    }
+
+    /// The same with a limit of its own for each of its two requests: the greeting and the endpoint.
+    ///
+    /// # Errors
+    /// As [`Endpoint::create`].
+    pub fn create_within(socket: &Path, config: &EndpointConfig, limit: Duration) -> Result<Self, Error> {
+        let connection = Connection::open_within(socket, limit)?;
         let geometry = config.geometry.checked().map_err(SegmentError::from)?;
         let request =
             Request::CreateEndpoint { host: config.host.clone(), geometry, events: config.events, path: config.path };
-        let (answer, fds) = connection.ask(&request)?;
+        let (answer, fds) = connection.ask_within(&request, limit)?;
         let (Response::Created { .. }, Ok([memory, wake_host, bell])) = (&answer, <[OwnedFd; 3]>::try_from(fds)) else {
             return Err(Error::Protocol(format!("{answer:?} without its file descriptors")));
         };
@@ -147,15 +160,30 @@ impl Endpoint {
         Ok(endpoint)
     }
 
-    /// Opens a circuit of the host's.
+    /// Opens a circuit of the host's. Blocks until the service has answered, for the process's limit of requests at most
+    /// ([`set_request_limit`]).
     ///
     /// # Errors
-    /// There is no such circuit, another endpoint has it, or no right.
+    /// There is no such circuit, another endpoint has it, no right, or a service that does not answer: then the endpoint
+    /// is over.
     pub fn open(&mut self, circuit: CircuitId, options: OpenOptions) -> Result<ChannelId, Error> {
+        self.open_within(circuit, options, request_limit())
+    }
+
+    /// The same with a limit of its own.
+    ///
+    /// # Errors
+    /// As [`Endpoint::open`].
+    pub fn open_within(
+        &mut self,
+        circuit: CircuitId,
+        options: OpenOptions,
+        limit: Duration,
+    ) -> Result<ChannelId, Error> {
         if options.aal == Aal::Aal34 {
             self.connection.need(crate::negotiate::AAL34)?;
         }
-        match self.connection.ask(&Request::open(circuit, options))?.0 {
+        match self.connection.ask_within(&Request::open(circuit, options), limit)?.0 {
             Response::Opened { channel } => {
                 self.shares.open(channel);
                 Ok(channel)
@@ -174,7 +202,7 @@ impl Endpoint {
         self.events
     }
 
-    /// Changes the event strategy, on both sides; nothing that is on its way is lost.
+    /// Changes the event strategy, on both sides; nothing that is on its way is lost. Blocks as [`Endpoint::open`].
     ///
     /// # Errors
     /// The service has gone.
@@ -188,14 +216,23 @@ impl Endpoint {
         }
     }
 
-    /// Closes a channel.
+    /// Closes a channel. Blocks until the service has answered, for the process's limit of requests at most
+    /// ([`set_request_limit`]).
     ///
     /// # Errors
-    /// It is not open.
+    /// It is not open, or the service does not answer: then the endpoint is over.
     pub fn close(&mut self, channel: ChannelId) -> Result<(), Error> {
+        self.close_within(channel, request_limit())
+    }
+
+    /// The same with a limit of its own.
+    ///
+    /// # Errors
+    /// As [`Endpoint::close`].
+    pub fn close_within(&mut self, channel: ChannelId, limit: Duration) -> Result<(), Error> {
         // The service has closed it already where its circuit has gone.
         self.shares.close(channel);
-        self.connection.ask(&Request::Close { channel }).map(drop)
+        self.connection.ask_within(&Request::Close { channel }, limit).map(drop)
     }
 
     /// A request to the program behind the service, over this endpoint's connection.
@@ -366,30 +403,5 @@ impl Endpoint {
     pub fn unsent(&mut self) -> usize {
         self.reclaim();
         self.send.pushed().wrapping_sub(self.completed) as usize
-    }
-}
-
-/// The application's side over a segment in the same process: for virtual time and for tests.
-#[derive(Debug)]
-pub struct Local {
-    /// Client to host.
-    pub send: Producer,
-    /// Host to client.
-    pub receive: Consumer,
-    /// Buffers to receive into.
-    pub free: Producer,
-    /// The memory.
-    pub segment: Arc<Segment>,
-}
-
-impl Local {
-    /// The client's ends of a fresh segment.
-    pub fn new(segment: &Arc<Segment>) -> Self {
-        Local {
-            send: Producer::new(segment, Which::Send),
-            receive: Consumer::new(segment, Which::Receive),
-            free: Producer::new(segment, Which::Free),
-            segment: segment.clone(),
-        }
     }
 }

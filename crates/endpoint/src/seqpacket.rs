@@ -61,6 +61,21 @@ impl Packets {
         Ok(Packets(fd))
     }
 
+    /// The same without waiting, non-blocking ever after; `None` if so many wait to be accepted that there is no room for
+    /// one more.
+    ///
+    /// # Errors
+    /// As [`Packets::connect`].
+    pub fn try_connect(path: &Path) -> Result<Option<Self>, Errno> {
+        let fd = socket(SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)?;
+        let address = SocketAddrUnix::new(path)?;
+        match rustix::io::retry_on_intr(|| rustix::net::connect(&fd, &address)) {
+            Ok(()) => Ok(Some(Packets(fd))),
+            Err(Errno::AGAIN) => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
     /// Who serves at the other end, if this user does not trust it: neither root, nor this user, nor the one whose
     /// number [`TRUST_VARIABLE`] gives. A service's answers are believed, and its memory is written.
     ///

@@ -22,6 +22,9 @@ pub enum SocketPathError {
         /// What is there.
         what: &'static str,
     },
+    /// No socket can be there.
+    #[error("cannot listen: {}", too_long(.0))]
+    TooLong(PathBuf),
     /// The system.
     #[error("cannot listen at {path}: {source}")]
     System {
@@ -30,6 +33,15 @@ pub enum SocketPathError {
         /// What it said.
         source: Errno,
     },
+}
+
+/// Most octets of a socket's path (`sun_path`, without the octet that ends it).
+pub const MAX_PATH_OCTETS: usize = 107;
+
+/// What is said of a path that no socket can have.
+pub(crate) fn too_long(path: &Path) -> String {
+    let octets = path.as_os_str().len();
+    format!("the socket's path has {octets} octets, of {MAX_PATH_OCTETS} at most: {}", path.display())
 }
 
 /// See the module's head.
@@ -71,6 +83,9 @@ impl SocketPath {
     /// Somebody listens there, or what is there is no socket.
     pub fn clear(&self, kind: SocketType) -> Result<(), SocketPathError> {
         let path = self.now();
+        if path.as_os_str().len() > MAX_PATH_OCTETS {
+            return Err(SocketPathError::TooLong(path.to_path_buf()));
+        }
         let system = |source| SocketPathError::System { path: path.to_path_buf(), source };
         if !is_socket(path)? {
             return Ok(());

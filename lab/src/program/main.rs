@@ -59,7 +59,10 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(e) => return output::print_usage(&e),
+    };
     let socket = arguments.socket.unwrap_or_else(client::default_socket);
     let context = Context { socket, json: arguments.json };
     let result = perform(&context, arguments.command);

@@ -1,8 +1,9 @@
 //! `cellway call`, `cellway listen` and `cellway address`: calls by hand, and what there is of them.
 
-use crate::client::{ask_for, goes_on, interrupted};
+use crate::client::{self, ask_for, goes_on, interrupted};
 use crate::context::Context;
 use crate::output;
+use crate::units;
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use control::calls::report::CallsStatus;
@@ -33,13 +34,13 @@ pub(crate) struct Call {
     #[arg(long, default_value_t = Sap::ANY)]
     sap: Sap,
     /// ubr, cbr, rt-vbr or nrt-vbr
-    #[arg(long, default_value = "ubr")]
+    #[arg(long, default_value = "ubr", value_parser = ["ubr", "cbr", "rt-vbr", "nrt-vbr"])]
     category: String,
-    /// Peak cell rate, in cells each second
-    #[arg(long)]
+    /// Peak cell rate, such as "20 Mbit/s" of payload or "5000 cell/s"
+    #[arg(long, value_name = "RATE", value_parser = units::cells_per_second)]
     pcr: Option<u32>,
-    /// Sustainable cell rate, in cells each second (VBR)
-    #[arg(long)]
+    /// Sustainable cell rate (VBR)
+    #[arg(long, value_name = "RATE", value_parser = units::cells_per_second)]
     scr: Option<u32>,
     /// Maximum burst size in cells (VBR)
     #[arg(long)]
@@ -51,8 +52,8 @@ pub(crate) struct Call {
     #[arg(long = "party", value_name = "ADDRESS")]
     parties: Vec<Aesa>,
     /// Seconds to wait for an answer
-    #[arg(long, default_value_t = 60)]
-    timeout: u64,
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = units::seconds)]
+    timeout: Duration,
 }
 
 /// Lists of calls.
@@ -117,6 +118,7 @@ pub(crate) fn run(context: &Context, call: &Call) -> Result<()> {
         return output::print(context, &status, || text(&status));
     };
     let stop = interrupted()?;
+    client::within(call.timeout);
     let mut session = Session::open(&context.socket, host)?;
     let Call { category, pcr, scr, mbs, sdu, .. } = call;
     let traffic = Traffic { category: category.clone(), pcr: *pcr, scr: *scr, mbs: *mbs, sdu_octets: *sdu };
@@ -143,9 +145,9 @@ pub(crate) fn run(context: &Context, call: &Call) -> Result<()> {
                     bail!("the call was released: {}", CauseValue(cause));
                 }
             }
-            None if !up && begin.elapsed() > Duration::from_secs(call.timeout) => {
+            None if !up && begin.elapsed() > call.timeout => {
                 session.release(number, CauseValue::NO_ANSWER)?;
-                bail!("no answer within {} s", call.timeout);
+                bail!("no answer within {:?}", call.timeout);
             }
             None => {}
         }
@@ -176,7 +178,9 @@ pub(crate) fn run_listen(context: &Context, listen: &Listen) -> Result<()> {
                     None => session.begin_accept(call),
                 };
                 // It may have been given up meanwhile.
-                if let Err(e @ endpoint::Error::ServiceGone) = answered {
+                if let Err(e) = answered
+                    && e.is_no_service()
+                {
                     return Err(e.into());
                 }
             }

@@ -6,8 +6,11 @@ mod pcapng;
 
 use crate::client::interruption;
 use crate::context::Context;
-use crate::outfile::OutFile;
+use crate::exit_status::OrUsage;
+use crate::outfile::{OutFile, Overwriting};
 use crate::output;
+use crate::units;
+use crate::usage;
 use anyhow::{Context as _, Result, bail};
 use atmtcp::Recording;
 pub(crate) use atmtcp::turned;
@@ -20,13 +23,19 @@ use net::TapRecord;
 use pcapng::Recorder;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use std::io::{self, BufReader, Write};
+use std::io::{self, BufReader, IsTerminal, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use wire::CircuitId;
+
+/// Between two looks whether the capture is to end.
+const LOOK: Duration = Duration::from_millis(100);
+/// How long the service may be silent at a capture's end.
+const LAST_ITEMS: Duration = Duration::from_secs(1);
 
 /// Octets read at once.
 const PIECE_OCTETS: usize = 256 * 1024;
@@ -53,19 +62,21 @@ pub(crate) struct Capture {
     #[arg(long, value_enum, default_value_t = Format::Pcapng)]
     format: Format,
     /// End after so many seconds
-    #[arg(long)]
-    seconds: Option<f64>,
+    #[arg(long, value_parser = units::seconds)]
+    seconds: Option<Duration>,
     /// MiB of cells that the service buffers while this command, or the disk, is too slow: 32 are 0.8 s of a full OC-3c
     /// link
     #[arg(long, value_name = "MIB", default_value_t = BUFFER_MIB, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_BUFFER_MIB)))]
     buffer: u32,
+    #[command(flatten)]
+    overwriting: Overwriting,
 }
 
 impl Capture {
     fn end(&self) -> Result<Option<Instant>> {
-        let Some(seconds) = self.seconds else { return Ok(None) };
-        let end = Duration::try_from_secs_f64(seconds).ok().and_then(|length| Instant::now().checked_add(length));
-        end.map(Some).with_context(|| format!("--seconds {seconds}: no length of time"))
+        let Some(length) = self.seconds else { return Ok(None) };
+        let end = Instant::now().checked_add(length);
+        end.map(Some).with_context(|| format!("--seconds: {length:?} is beyond the clock")).or_usage()
     }
 }
 
@@ -195,15 +206,19 @@ fn record_to<R: Records>(
     drop((connection, theirs));
     let started: Capturing = serde_json::from_str(&started).context("the service's answer")?;
     let mut recorder = recorder(&started.link, Duration::from_nanos(started.epoch_unix_nanos))?;
+    let ending_at = AtomicBool::new(false);
+    ours.set_read_timeout(Some(LOOK))?;
     std::thread::scope(|scope| {
         // Says when it is to end, while the other waits for what comes.
         let ending = scope.spawn(|| {
             let wished = until.wait(&ours);
+            ending_at.store(true, Ordering::Relaxed);
             // The service writes what there is, and closes. It may have done so.
             let _ = ours.shutdown(Shutdown::Write);
             wished
         });
-        let written = take_all(&mut recorder, &ours);
+        let from = Ending { stream: &ours, ends: &ending_at, silent: None, socket: &context.socket };
+        let written = take_all(&mut recorder, from);
         let _ = ours.shutdown(Shutdown::Both);
         let wished = ending.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()));
         let outcome = written.and_then(|missed| Ok(CaptureOutcome { written: recorder.finish(missed)?, missed }))?;
@@ -214,8 +229,38 @@ fn record_to<R: Records>(
     })
 }
 
+/// What the service sends. Once the capture is to end, the service has so long to send the next of what there is.
+struct Ending<'a> {
+    stream: &'a UnixStream,
+    ends: &'a AtomicBool,
+    silent: Option<Instant>,
+    socket: &'a Path,
+}
+
+impl Read for Ending<'_> {
+    fn read(&mut self, octets: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.stream.read(octets) {
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                read => {
+                    self.silent = None;
+                    return read;
+                }
+            }
+            if self.ends.load(Ordering::Relaxed) {
+                let waited = self.silent.get_or_insert_with(Instant::now).elapsed();
+                if waited > endpoint::client::request_limit().min(LAST_ITEMS) {
+                    let path = self.socket.to_path_buf();
+                    return Err(io::Error::other(endpoint::Error::NoAnswer { path, waited }));
+                }
+            }
+        }
+    }
+}
+
 /// Hands all that comes to the recorder; gives how much was missed.
-fn take_all(recorder: &mut impl Records, from: &UnixStream) -> Result<u64> {
+fn take_all(recorder: &mut impl Records, from: impl Read) -> Result<u64> {
     let mut reader = Reader::new(BufReader::with_capacity(PIECE_OCTETS, from));
     let mut missed = 0;
     while let Some(item) = reader.read()? {
@@ -237,9 +282,12 @@ fn take_all(recorder: &mut impl Records, from: &UnixStream) -> Result<u64> {
 pub(crate) fn run(context: &Context, capture: &Capture) -> Result<()> {
     let until = Until { told: interruption()?, moment: capture.end()? };
     let out: Box<dyn Write> = if capture.file.as_os_str() == "-" {
+        if io::stdout().is_terminal() {
+            usage!("a capture is binary and does not go to a terminal: name a file, or pipe it into `tshark -r -`");
+        }
         Box::new(output::stdout())
     } else {
-        Box::new(io::BufWriter::new(OutFile::open(&capture.file)?))
+        Box::new(io::BufWriter::new(OutFile::open(&capture.file, capture.overwriting)?))
     };
     let wanted = Wanted { link: &capture.link, circuits: &capture.circuit, buffer_mib: capture.buffer };
     let what = capture.what;

@@ -3,13 +3,17 @@
 use crate::client::{ask_for, ask_text};
 use crate::commands::status;
 use crate::context::Context;
+use crate::exit_status::OrUsage;
 use crate::output;
+use crate::units;
+use crate::words::{self, options};
 use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand};
 use control::config::{Circuit, Oam, Traffic};
 use control::protocol::{Done, Request};
 use control::status::{CircuitRow, CircuitStatus};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// Circuits.
 #[derive(Debug, Subcommand)]
@@ -58,14 +62,14 @@ pub(crate) struct Added {
     #[arg(long)]
     mfs: Option<u32>,
     /// Cell delay variation tolerance in microseconds
-    #[arg(long, default_value_t = 1000)]
-    cdvt_us: u64,
+    #[arg(long = "cdvt-us", value_name = "US", default_value = "1000", value_parser = units::micros)]
+    cdvt: Duration,
     /// The longest delay of a cell in microseconds (CBR, rt-VBR)
-    #[arg(long)]
-    max_ctd_us: Option<u64>,
+    #[arg(long = "max-ctd-us", value_name = "US", value_parser = units::micros)]
+    max_ctd: Option<Duration>,
     /// The largest difference between delays, in microseconds (CBR, rt-VBR)
-    #[arg(long)]
-    max_cdv_us: Option<u64>,
+    #[arg(long = "max-cdv-us", value_name = "US", value_parser = units::micros)]
+    max_cdv: Option<Duration>,
     /// Cells go before all others at each switch (CBR, rt-VBR)
     #[arg(long)]
     low_latency: bool,
@@ -89,6 +93,10 @@ pub(crate) struct Added {
     monitoring: Option<u16>,
 }
 
+fn us(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
 impl Added {
     fn circuit(&self) -> Result<Circuit> {
         let back = self.back.as_deref().map(|keys| {
@@ -107,9 +115,9 @@ impl Added {
             mbs: self.mbs,
             mcr: self.mcr.clone(),
             mfs: self.mfs,
-            cdvt_us: self.cdvt_us,
-            max_ctd_us: self.max_ctd_us,
-            max_cdv_us: self.max_cdv_us,
+            cdvt_us: us(self.cdvt),
+            max_ctd_us: self.max_ctd.map(us),
+            max_cdv_us: self.max_cdv.map(us),
             low_latency: self.low_latency,
             discard: self.discard.clone(),
             back: back.transpose()?,
@@ -132,8 +140,8 @@ pub(crate) fn run(context: &Context, command: &CircuitCommand) -> Result<()> {
             output::print_lines(&status::circuits_text(&rows))
         }
         CircuitCommand::Add(added) => {
-            let circuit = added.circuit()?;
-            circuit.describe()?;
+            let circuit = added.circuit().or_usage()?;
+            circuit.describe().map_err(|faults| words::usage(faults, &options::<Added>()))?;
             let done: Done = ask_for(context, &Request::AddCircuit(Box::new(circuit)))?;
             output::print(context, &done, || format!("added {}", added.ends.join(" - ")))
         }

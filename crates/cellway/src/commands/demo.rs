@@ -4,7 +4,7 @@
 use crate::commands::capture;
 use crate::commands::report;
 use crate::context::Context;
-use crate::outfile::OutFile;
+use crate::outfile::{self, OutFile, Overwriting};
 use crate::output;
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
@@ -21,6 +21,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+/// The capture, in the folder of the report.
+const CAPTURE: &str = "capture.pcapng";
 const NETWORK: &str = include_str!("../../../../examples/two-hosts.toml");
 
 /// Starts two hosts and a switch; two client processes transfer a file from host to host. Then it runs OAM and IP
@@ -33,6 +35,8 @@ pub(crate) struct Demo {
     /// The folder for the report
     #[arg(long, default_value = "out/demo")]
     out: PathBuf,
+    #[command(flatten)]
+    overwriting: Overwriting,
 }
 
 /// The service's process; killed when dropped.
@@ -59,6 +63,7 @@ struct Stage<'a> {
     program: PathBuf,
     socket: PathBuf,
     out: &'a Path,
+    overwriting: Overwriting,
     quiet: bool,
 }
 
@@ -165,12 +170,16 @@ fn ttcp_sizes(socket: &Path, tell: &dyn Fn(&str) -> Result<()>) -> Result<Vec<De
 pub(crate) fn run(context: &Context, demo: &Demo) -> Result<()> {
     let begin = Instant::now();
     let out = &demo.out;
+    if !demo.overwriting.force {
+        outfile::keep_capture(&out.join(CAPTURE))?;
+    }
     std::fs::create_dir_all(out).with_context(|| format!("making {}", out.display()))?;
     let program = std::env::current_exe()?;
     let file = demo.file.clone().unwrap_or_else(|| program.clone());
     let folder = std::env::temp_dir().join(format!("cellway-demo-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
-    let stage = Stage { program, socket: folder.join("demo.sock"), out, quiet: context.json };
+    let (socket, overwriting) = (folder.join("demo.sock"), demo.overwriting);
+    let stage = Stage { program, socket, out, overwriting, quiet: context.json };
     let result = play(&stage, &file, &folder);
     let _ = std::fs::remove_dir_all(&folder);
     let mut results = result?;
@@ -187,8 +196,8 @@ fn play(stage: &Stage<'_>, file: &Path, folder: &Path) -> Result<Shown> {
     std::fs::write(&description, NETWORK)?;
     let service = stage.start_ready(&["up", &description.display().to_string()], "up")?;
 
-    let capture_path = stage.out.join("capture.pcapng");
-    let capture_out = BufWriter::new(OutFile::open(&capture_path)?);
+    let capture_path = stage.out.join(CAPTURE);
+    let capture_out = BufWriter::new(OutFile::open(&capture_path, stage.overwriting)?);
     let (stop, told) = UnixStream::pair()?;
     let context = Context { socket: stage.socket.clone(), json: false };
     // IP and OAM, not the file's own circuit: a capture to look at, not a copy of the file.
@@ -302,7 +311,7 @@ fn summary(r: &Shown, out: &Path) -> String {
         text.push_str(&format!("  {what:26} {figure}\n"));
     }
     text.push_str(&format!("\n  took {:.1} s\n", r.seconds));
-    for name in ["report.html", "results.json", "capture.pcapng"] {
+    for name in ["report.html", "results.json", CAPTURE] {
         text.push_str(&format!("  {}\n", out.join(name).display()));
     }
     text

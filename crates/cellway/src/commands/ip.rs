@@ -4,9 +4,11 @@ use crate::client::{self, Size, ask_for, goes_on, interrupted};
 use crate::commands::ping::statistics_text;
 use crate::commands::transfer::hex;
 use crate::context::Context;
-use crate::outfile::OutFile;
+use crate::exit_status::{OrUsage, Usage};
+use crate::outfile::{OutFile, Overwriting};
 use crate::output;
 use crate::target::Target;
+use crate::{units, usage};
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use control::config::{parse_address, parse_mac};
@@ -146,8 +148,8 @@ impl Where {
         let mut circuits = vec![(first, channel.0, self.peer)];
         for also in &self.also {
             let (circuit, peer) = also.split_once('=').map_or((also.as_str(), None), |(c, p)| (c, Some(p)));
-            let circuit = circuit.parse().with_context(|| format!("--also {also}"))?;
-            let peer = peer.map(|p| p.parse().with_context(|| format!("--also {also}"))).transpose()?;
+            let circuit = circuit.parse().with_context(|| format!("--also {also}")).or_usage()?;
+            let peer = peer.map(|p| p.parse().with_context(|| format!("--also {also}")).or_usage()).transpose()?;
             let channel = endpoint.open(circuit, OpenOptions { aal: Aal::Aal5, ..OpenOptions::default() })?;
             circuits.push((circuit, channel.0, peer));
         }
@@ -178,11 +180,11 @@ impl Where {
             ("--station", !self.stations.is_empty()),
         ];
         if let Some((name, _)) = of_circuits.iter().find(|(_, given)| *given) {
-            bail!("{name} is for circuits of the description: leave it out where an ATMARP server's address is given");
+            usage!("{name} is for circuits of the description: leave it out where an ATMARP server's address is given");
         }
         let encapsulation = self.encapsulation.encapsulation();
         if encapsulation != Encapsulation::LlcRouted {
-            bail!("Classical IP over calls has LLC/SNAP, routed: leave out --encapsulation");
+            usage!("Classical IP over calls has LLC/SNAP, routed: leave out --encapsulation");
         }
         let listener = Listener::new(&context.socket, &self.host)?;
         let own = listener.own();
@@ -208,22 +210,26 @@ impl Where {
             ip.add_circuit(*channel, *peer, Time::ZERO);
         }
         for number in &self.numbers {
-            let form = || anyhow!("--number-of {number}: write CIRCUIT=DIGITS");
+            let form = || Usage::error(format!("--number-of {number}: write CIRCUIT=DIGITS"));
             let (circuit, digits) = number.split_once('=').ok_or_else(form)?;
             let circuit = circuit.parse().map_err(|_| form())?;
-            ip.set_number(channel(circuit)?, parse_number(digits).map_err(|e| anyhow!("--number-of {number}: {e}"))?);
+            ip.set_number(
+                channel(circuit)?,
+                parse_number(digits).map_err(|e| Usage::error(format!("--number-of {number}: {e}")))?,
+            );
         }
         if !self.stations.is_empty() && !self.encapsulation.encapsulation().is_bridged() {
-            bail!("--station is for bridged Ethernet: give --encapsulation llc-bridged or the like");
+            usage!("--station is for bridged Ethernet: give --encapsulation llc-bridged or the like");
         }
         for station in &self.stations {
-            let form = || anyhow!("--station {station}: write CIRCUIT=MAC, such as 0.100=02:00:00:00:00:09");
+            let form =
+                || Usage::error(format!("--station {station}: write CIRCUIT=MAC, such as 0.100=02:00:00:00:00:09"));
             let (circuit, mac) = station.split_once('=').ok_or_else(form)?;
             let mac = parse_mac(mac).map_err(|_| form())?;
             ip.set_station(mac, Some(channel(circuit.parse().map_err(|_| form())?)?));
         }
         for route in &self.routes {
-            let form = || anyhow!("--route {route}: write NETWORK/PREFIX=ADDRESS");
+            let form = || Usage::error(format!("--route {route}: write NETWORK/PREFIX=ADDRESS"));
             let (network, via) = route.split_once('=').ok_or_else(form)?;
             let (network, prefix) = parse_address(network).map_err(|_| form())?;
             ip.add_route(network, prefix, via.parse().map_err(|_| form())?);
@@ -285,8 +291,8 @@ pub(crate) enum IpCommand {
         #[arg(short = 's', long, default_value_t = 56)]
         size: usize,
         /// Milliseconds between requests
-        #[arg(short = 'i', long, default_value_t = 200)]
-        interval_ms: u64,
+        #[arg(short = 'i', long = "interval-ms", value_name = "MS", default_value = "200", value_parser = units::millis)]
+        interval: Duration,
     },
     /// Send a file by TCP from the in-process stack
     Send {
@@ -310,12 +316,14 @@ pub(crate) enum IpCommand {
         /// TCP port
         #[arg(long, default_value_t = 5001)]
         port: u16,
+        #[command(flatten)]
+        overwriting: Overwriting,
     },
 }
 
 fn address(context: &Context, at: &Where) -> Result<(Ipv4Addr, u8)> {
     if let Some(text) = &at.address {
-        return parse_address(text);
+        return parse_address(text).context("--address").or_usage();
     }
     let status: Status = ask_for(context, &Request::Overview)?;
     let host = status.hosts.get(&at.host);
@@ -328,7 +336,7 @@ fn address(context: &Context, at: &Where) -> Result<(Ipv4Addr, u8)> {
 fn in_process(context: &Context, at: &Where) -> Result<Host> {
     let Opened { endpoint, circuits, config, prefix, calls } = at.open(context, false)?;
     if config.encapsulation.is_bridged() {
-        bail!("the in-process stack is routed: bridged Ethernet needs `cellway ip tun`");
+        usage!("the in-process stack is routed: bridged Ethernet needs `cellway ip tun`");
     }
     let mut host = Host::new(endpoint, config.address, prefix, config.mtu, &[]).with(config, &[]);
     at.tell(host.stack().ip(), &circuits)?;
@@ -341,11 +349,11 @@ fn in_process(context: &Context, at: &Where) -> Result<Host> {
     Ok(host)
 }
 
-/// `cellway ip`
+/// `cellway ip`. What ends by itself ends at once by a signal: its circuit ends with the process.
 pub(crate) fn run(context: &Context, command: &IpCommand) -> Result<()> {
-    let stop = interrupted()?;
     match command {
         IpCommand::Tun { at, name, no_offload } => {
+            let stop = interrupted()?;
             let Opened { endpoint, circuits, config, prefix, calls } = at.open(context, !no_offload)?;
             let ip = config.address;
             let settings = Settings { device_offload: !no_offload, ..Settings::new(name, prefix, config) };
@@ -360,6 +368,7 @@ pub(crate) fn run(context: &Context, command: &IpCommand) -> Result<()> {
             Ok(())
         }
         IpCommand::Ppp { host, circuit, llc } => {
+            let stop = interrupted()?;
             let (mut endpoint, channel) = client::open(context, host, *circuit, Aal::Aal5, Size::Small)?;
             let encapsulation = if *llc { ppp::Encapsulation::Llc } else { ppp::Encapsulation::Vc };
             let (input, to_pppd) = (std::io::stdin(), std::io::stdout());
@@ -369,6 +378,7 @@ pub(crate) fn run(context: &Context, command: &IpCommand) -> Result<()> {
             Ok(())
         }
         IpCommand::Serve { at } => {
+            let stop = interrupted()?;
             let mut host = in_process(context, at)?;
             let address = host.stack().ip().config().address;
             // From here on packets are taken: who has started this process waits for it.
@@ -381,9 +391,9 @@ pub(crate) fn run(context: &Context, command: &IpCommand) -> Result<()> {
             host.serve_until(|| !goes_on(&stop))?;
             Ok(())
         }
-        IpCommand::Ping { at, to, count, size, interval_ms } => {
+        IpCommand::Ping { at, to, count, size, interval } => {
             let mut host = in_process(context, at)?;
-            let s = host.ping(*to, *count, *size, Duration::from_millis(*interval_ms))?;
+            let s = host.ping(*to, *count, *size, *interval)?;
             output::print(context, &Pinged::from(&s), || statistics_text(&s))?;
             if s.received == 0 {
                 bail!("{to} does not answer");
@@ -396,17 +406,14 @@ pub(crate) fn run(context: &Context, command: &IpCommand) -> Result<()> {
             let mut hash = Sha256::new();
             let begin = Instant::now();
             let octets = host.tcp_send(*to, *port, |room| {
-                if !goes_on(&stop) {
-                    return Err(std::io::Error::other("interrupted by the user"));
-                }
                 let n = input.read(room)?;
                 hash.update(&room[..n]);
                 Ok(n)
             })?;
             report(context, octets, hash, begin.elapsed())
         }
-        IpCommand::Receive { at, file, port } => {
-            let mut out = OutFile::open(file)?;
+        IpCommand::Receive { at, file, port, overwriting } => {
+            let mut out = OutFile::open(file, *overwriting)?;
             let mut host = in_process(context, at)?;
             // What came before is lost, and a connection's first packet is sent anew after a whole second only: who has
             // started this process waits for this line.

@@ -2,8 +2,9 @@
 
 use crate::client::{self, Size, goes_on, interrupted};
 use crate::context::Context;
+use crate::exit_status::{OrUsage, Usage};
 use crate::output;
-use anyhow::{Result, anyhow};
+use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand};
 use control::config::parse_address;
 use control::results::{LaneJoined, LaneServing};
@@ -59,7 +60,8 @@ pub(crate) struct Tap {
 }
 
 fn lan_name(name: &str) -> Result<Octets<32>> {
-    Octets::new(name.as_bytes()).ok_or_else(|| anyhow!("a LAN's name has 32 octets at most, not {}", name.len()))
+    Octets::new(name.as_bytes())
+        .ok_or_else(|| Usage::error(format!("--lan: a LAN's name has 32 octets at most, not {}", name.len())))
 }
 
 /// `cellway lane`
@@ -93,9 +95,9 @@ fn run_serve(context: &Context, serve: &Serve) -> Result<()> {
 
 fn run_tap(context: &Context, tap: &Tap) -> Result<()> {
     let stop = interrupted()?;
-    let (address, prefix) = parse_address(&tap.address)?;
-    let endpoint = client::endpoint(context, &tap.host, Size::Large)?;
+    let (address, prefix) = parse_address(&tap.address).context("--address").or_usage()?;
     let lan = lan_name(&tap.lan)?;
+    let endpoint = client::endpoint(context, &tap.host, Size::Large)?;
     let mut station = Station::new(&context.socket, &tap.host, endpoint, tap.server, tap.les, lan)?;
     let device = Device::new(&DeviceSettings {
         name: tap.name.clone(),

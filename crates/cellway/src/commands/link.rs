@@ -6,7 +6,9 @@ use crate::commands::status;
 use crate::commands::url::{self, Url};
 use crate::context::Context;
 use crate::output;
-use anyhow::{Result, bail};
+use crate::usage;
+use crate::words::{self, options};
+use anyhow::Result;
 use clap::{Args, Subcommand};
 use control::config::Link;
 use control::protocol::{LinkAdded, LinkRemoved, LinkSet, Request};
@@ -98,10 +100,10 @@ fn near_end(stations: &Stations) -> Result<&str> {
     let (switches, hosts) = (of(StationKind::Switch), of(StationKind::Host));
     match (&switches[..], &hosts[..]) {
         ([one], _) | ([], [one]) => Ok(one),
-        ([], []) => bail!("this network has neither a host nor a switch for the link"),
+        ([], []) => usage!("this network has neither a host nor a switch for the link"),
         _ => {
             let all = [switches, hosts].concat();
-            bail!(
+            usage!(
                 "from where? This network has {}: name one of them first, as in `cellway link add {} atmtcp://...`",
                 all.join(", "),
                 all[0]
@@ -119,7 +121,7 @@ fn ends(add: &Add, stations: impl FnOnce() -> Result<Stations>) -> Result<(Strin
             Ok((near_end(&stations()?)?.to_owned(), far))
         }
         None if add.atmtcp.is_some() => Ok((add.a.clone(), far_end("outside", add.atmtcp.as_deref())?)),
-        None => bail!("a link has two ends: to where does it lead from {}?", add.a),
+        None => usage!("a link has two ends: to where does it lead from {}?", add.a),
     }
 }
 
@@ -129,10 +131,10 @@ fn link(add: &Add, stations: impl FnOnce() -> Result<Stations>) -> Result<Link> 
     let tls = add.certificates.given().map(|tls| tls.absolute()).transpose()?;
     let by_tls = matches!(far.how, Some(Url::AtmTcp(_, true) | Url::CellsTcp(_, true)));
     if tls.is_none() && by_tls {
-        bail!("TLS needs --certificate FILE, --key FILE and --trust FILE, all PEM");
+        usage!("TLS needs --certificate FILE, --key FILE and --trust FILE, all PEM");
     }
     if tls.is_some() && !by_tls && add.atmtcp.is_none() {
-        bail!("--certificate belongs to atmtcp-tls:// and cells-tcp-tls://, or to --atmtcp");
+        usage!("--certificate belongs to atmtcp-tls:// and cells-tcp-tls://, or to --atmtcp");
     }
     let mut link = Link {
         ends: [near, far.station],
@@ -170,7 +172,7 @@ pub(crate) fn run(context: &Context, command: &LinkCommand) -> Result<()> {
         }
         LinkCommand::Add(add) => {
             let link = link(add, || Ok(ask_for::<Status>(context, &Request::Overview)?.stations))?;
-            link.describe(Path::new(""))?;
+            link.describe(Path::new("")).map_err(|faults| words::usage(faults, &options::<Add>()))?;
             let done: LinkAdded = ask_for(context, &Request::AddLink(Box::new(link)))?;
             output::print(context, &done, || format!("added {}", done.link))
         }

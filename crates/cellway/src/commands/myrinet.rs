@@ -70,7 +70,7 @@ pub(crate) struct Send {
     #[arg(long)]
     net: Option<String>,
     /// Octets of a message: 1 to 65536
-    #[arg(long, default_value_t = 1024)]
+    #[arg(long, default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     octets: u32,
     /// Messages
     #[arg(long, default_value_t = 1000)]

@@ -65,11 +65,16 @@ pub(crate) struct Monitor {
     /// The circuit there, vpi.vci
     circuit: CircuitId,
     /// Cells in a block: 128, 256, 512 or 1024
-    #[arg(long, default_value_t = 1024)]
+    #[arg(long, default_value = "1024", value_parser = cells_of_a_block)]
     block: u16,
     /// End it
     #[arg(long)]
     off: bool,
+}
+
+fn cells_of_a_block(text: &str) -> Result<u16, String> {
+    let cells = text.parse().ok().filter(|cells| wire::oam::BlockCode::of_cells(*cells).is_some());
+    cells.ok_or_else(|| "expected 128, 256, 512 or 1024 cells".into())
 }
 
 /// `cellway oam`

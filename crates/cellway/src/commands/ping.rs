@@ -1,9 +1,10 @@
 //! `cellway ping`: OAM loopback (I.610).
 
-use crate::client::{Size, goes_on, interrupted};
+use crate::client::{self, Size, goes_on, interrupted};
 use crate::context::Context;
 use crate::output;
 use crate::target::{self, Purpose, Role, Target};
+use crate::units;
 use anyhow::{Result, bail};
 use clap::Args;
 use control::results::Pinged;
@@ -25,11 +26,11 @@ pub(crate) struct Ping {
     #[arg(short = 'c', long, default_value_t = 4)]
     count: u32,
     /// Milliseconds between cells
-    #[arg(short = 'i', long, default_value_t = 200)]
-    interval_ms: u64,
+    #[arg(short = 'i', long = "interval-ms", value_name = "MS", default_value = "200", value_parser = units::millis)]
+    interval: Duration,
     /// Milliseconds to wait for an answer
-    #[arg(short = 'W', long, default_value_t = 5000)]
-    timeout_ms: u64,
+    #[arg(short = 'W', long = "timeout-ms", value_name = "MS", default_value = "5000", value_parser = units::millis)]
+    timeout: Duration,
     /// Ping the next segment end point (the first switch) instead of the far end
     #[arg(long)]
     segment: bool,
@@ -38,6 +39,7 @@ pub(crate) struct Ping {
 /// `cellway ping`
 pub(crate) fn run(context: &Context, ping: &Ping) -> Result<()> {
     let stop = interrupted()?;
+    client::within(ping.timeout);
     let purpose = Purpose { aal: Aal::Oam, size: Size::Small, ..Purpose::new(Role::Calls) };
     let (mut endpoint, channel, held) = target::open(context, &ping.host, ping.circuit, purpose)?;
     let epoch = Instant::now();
@@ -46,8 +48,8 @@ pub(crate) fn run(context: &Context, ping: &Ping) -> Result<()> {
         circuit: held.circuit,
         flow: if ping.segment { Flow::F5Segment } else { Flow::F5EndToEnd },
         count: ping.count,
-        interval: Duration::from_millis(ping.interval_ms),
-        timeout: Duration::from_millis(ping.timeout_ms),
+        interval: ping.interval,
+        timeout: ping.timeout,
         first_tag: std::process::id() << 12,
     };
     let mut pinger = Pinger::new(config, now());

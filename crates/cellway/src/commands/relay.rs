@@ -4,10 +4,13 @@ mod files;
 mod words;
 
 use crate::certificates::Certificates;
-use crate::client::{goes_on, interrupted};
+use crate::client::{ends_in_order, goes_on};
 use crate::context::Context;
+use crate::exit_status::OrUsage;
+use crate::outfile::Overwriting;
 use crate::output;
-use anyhow::{Context as _, Result, bail};
+use crate::{units, usage};
+use anyhow::{Context as _, Result};
 use clap::Args;
 use control::results::relay::{Frames, Recorded, Relayed, RelayedLink};
 use files::{Player, Recorder};
@@ -59,13 +62,10 @@ pub(crate) struct Relay {
     certificates: Certificates,
     /// Seconds that a sender, or a recording that is played, waits for a link that takes nothing; then the link loses
     /// frames, counted `queue_full`, until it reads again. 0: no sender waits
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = units::seconds)]
     patience: Option<Duration>,
-}
-
-fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds = text.parse().ok().and_then(|s| Duration::try_from_secs_f64(s).ok());
-    seconds.ok_or_else(|| "a number of seconds, such as 0.5".into())
+    #[command(flatten)]
+    overwriting: Overwriting,
 }
 
 /// A link of the running relay.
@@ -82,20 +82,20 @@ struct RunningLink {
 
 /// `cellway relay`
 pub(crate) fn run(context: &Context, relay: &Relay) -> Result<()> {
-    let stop = interrupted()?;
+    let stop = ends_in_order()?;
     let tls = relay.certificates.given();
-    let links = words::parse(&relay.links, tls.as_ref())?;
+    let links = words::parse(&relay.links, tls.as_ref()).or_usage()?;
     if links.len() > MAX_LINKS {
-        bail!("{} links: a relay has {MAX_LINKS} at most", links.len());
+        usage!("{} links: a relay has {MAX_LINKS} at most", links.len());
     }
     if !links.iter().any(|link| matches!(link, Link::Socket { .. })) {
-        bail!("no link has a peer: name one that connects or listens");
+        usage!("no link has a peer: name one that connects or listens");
     }
     if context.json && links.contains(&Link::Print) {
-        bail!("`print` and --json would both write to standard output: choose one, or `write FILE`");
+        usage!("`print` and --json would both write to standard output: choose one, or `write FILE`");
     }
     let begins = Arc::new(AtomicBool::new(false));
-    let mut running = Running::start(links, relay.patience, &begins)?;
+    let mut running = Running::start(links, relay, &begins)?;
     let mut result = Ok(());
     while goes_on(&stop) && result.is_ok() {
         std::thread::sleep(LOOK);
@@ -118,10 +118,10 @@ struct Running {
 }
 
 impl Running {
-    fn start(links: Vec<Link>, patience: Option<Duration>, begins: &Arc<AtomicBool>) -> Result<Self> {
+    fn start(links: Vec<Link>, options: &Relay, begins: &Arc<AtomicBool>) -> Result<Self> {
         let mut network = Network::new(FramePool::new(BUFFERS_A_LINK * links.len(), 65_536));
         let mut relay = links::Relay::new(links.len());
-        relay.set_patience(patience);
+        relay.set_patience(options.patience);
         (0..links.len()).filter(|n| matches!(links[*n], Link::Read { .. })).for_each(|n| relay.set_patient(n));
         let node = network.add_node("relay", Box::new(relay));
         let config = LinkConfig { carries: Carries::Frames, queue_cells: QUEUE_FRAMES, ..LinkConfig::default() };
@@ -140,7 +140,7 @@ impl Running {
                     (format!("read {}", file.display()), Some(Box::new(player)))
                 }
                 Link::Write(file) => {
-                    recorders.push(Recorder::to_file(&file)?);
+                    recorders.push(Recorder::to_file(&file, options.overwriting)?);
                     (format!("write {}", file.display()), None)
                 }
                 Link::Print => {

@@ -9,7 +9,7 @@ use clap::Args;
 use control::protocol::Request;
 use control::status::{CircuitRow, LinkStatus, Status as Everything};
 use std::borrow::Cow;
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::time::Duration;
 
 /// Shows links, circuits and endpoints.
@@ -207,7 +207,7 @@ pub(crate) fn run(context: &Context, status: &Status) -> Result<()> {
         } else {
             let mut now = ask_for::<Everything>(context, &Request::Overview)?;
             kinds().read_statuses(&mut now.of_kinds)?;
-            if status.watch {
+            if status.watch && std::io::stdout().is_terminal() {
                 output::stdout().write_all(b"\x1b[H\x1b[2J")?;
             }
             output::print(context, &now, || overview(&now))?;

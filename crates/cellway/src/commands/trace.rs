@@ -3,6 +3,7 @@
 use crate::client::{self, Size, goes_on, interrupted};
 use crate::context::Context;
 use crate::output;
+use crate::units;
 use anyhow::{Result, bail};
 use clap::Args;
 use control::results::Traced;
@@ -26,20 +27,21 @@ pub(crate) struct Trace {
     #[arg(short = 'c', long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     count: u32,
     /// Milliseconds to wait for the far end
-    #[arg(short = 'W', long, default_value_t = 5000)]
-    timeout_ms: u64,
+    #[arg(short = 'W', long = "timeout-ms", value_name = "MS", default_value = "5000", value_parser = units::millis)]
+    timeout: Duration,
 }
 
 /// `cellway trace`
 pub(crate) fn run(context: &Context, trace: &Trace) -> Result<()> {
     let stop = interrupted()?;
+    client::within(trace.timeout);
     let (mut endpoint, channel) = client::open(context, &trace.host, trace.circuit, Aal::Oam, Size::Small)?;
     let epoch = Instant::now();
     let now = || Time::ZERO + epoch.elapsed();
     let mut tracer = Tracer::new(TraceConfig {
         circuit: trace.circuit,
         probes: trace.count,
-        timeout: Duration::from_millis(trace.timeout_ms),
+        timeout: trace.timeout,
         first_tag: std::process::id() << 12,
     });
     while !tracer.is_done() && goes_on(&stop) {

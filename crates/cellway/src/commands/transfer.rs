@@ -1,10 +1,12 @@
 //! `cellway send` and `cellway receive`.
 
-use crate::client::{goes_on, interrupted};
+use crate::client::{self, Input, goes_on, interrupted};
 use crate::context::Context;
-use crate::outfile::OutFile;
+use crate::outfile::{OutFile, Overwriting};
 use crate::output;
 use crate::target::{self, Purpose, Role, Target};
+use crate::terminal::data_out;
+use crate::units;
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use control::results::Transferred;
@@ -59,11 +61,13 @@ pub(crate) struct Receive {
     #[arg(long)]
     count: Option<u64>,
     /// Give up after so many seconds without a PDU
-    #[arg(long)]
-    timeout: Option<u64>,
+    #[arg(long, value_name = "SECONDS", value_parser = units::seconds)]
+    timeout: Option<Duration>,
     /// If the circuit is an address: answer calls for this service access point only
     #[arg(long, default_value_t = Sap::ANY)]
     sap: Sap,
+    #[command(flatten)]
+    overwriting: Overwriting,
 }
 
 /// Counts and hashes what passes.
@@ -110,7 +114,7 @@ pub(crate) fn run_send(context: &Context, send: &Send) -> Result<()> {
             let size = file.metadata()?.len();
             (Box::new(file), Some(size))
         }
-        None => (Box::new(std::io::stdin().lock()), None),
+        None => (Box::new(Input::new()?), None),
     };
     let mut input = Hashing { inner: input, hash: Sha256::new() };
     let mut purpose = Purpose { sap: send.sap, ..Purpose::new(Role::Calls) };
@@ -160,9 +164,11 @@ pub(crate) fn run_send(context: &Context, send: &Send) -> Result<()> {
 /// `cellway receive`
 pub(crate) fn run_receive(context: &Context, receive: &Receive) -> Result<()> {
     let stop = interrupted()?;
+    let patience = receive.timeout;
+    patience.into_iter().for_each(client::within);
     let out: Box<dyn Write> = match &receive.file {
-        Some(path) => Box::new(OutFile::open(path)?),
-        None => Box::new(output::stdout()),
+        Some(path) => Box::new(OutFile::open(path, receive.overwriting)?),
+        None => data_out(),
     };
     let mut out = Hashing { inner: out, hash: Sha256::new() };
     let purpose = Purpose { sap: receive.sap, ..Purpose::new(Role::Listens) };
@@ -170,7 +176,6 @@ pub(crate) fn run_receive(context: &Context, receive: &Receive) -> Result<()> {
     let bar = output::progress(None);
     let mut begin = Instant::now();
     let mut heard = Instant::now();
-    let patience = receive.timeout.map(Duration::from_secs);
     let silent = |heard: Instant| patience.is_some_and(|p| heard.elapsed() > p);
     if receive.reliable {
         let mut last = 0;
@@ -213,7 +218,7 @@ pub(crate) fn run_receive(context: &Context, receive: &Receive) -> Result<()> {
                     break;
                 }
                 if silent(heard) {
-                    bail!("nothing came for {} s", patience.unwrap_or_default().as_secs());
+                    bail!("nothing came for {:?}", patience.unwrap_or_default());
                 }
             }
         }

@@ -60,7 +60,7 @@ pub(crate) fn run(context: &Context, up: &Up) -> Result<()> {
     if let Err(e) = small_pages {
         tracing::warn!("huge pages stay on, and rounds of the engine may be longer: {e}");
     }
-    let stop = client::interrupted()?;
+    let stop = client::ends_in_order()?;
     let hangup = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(signal_hook::consts::SIGHUP, hangup.clone())?;
     let starting = Starting::begin(stop.clone())?;

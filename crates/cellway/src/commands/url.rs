@@ -1,7 +1,7 @@
 //! Links to elsewhere as URLs: `atmtcp://HOST:PORT` connects, `atmtcp-listen://ADDRESS:PORT` listens; with `-tls` by TLS.
 //! `cells-tcp` does the same for cells over TCP, and `cells-udp://PEER:PORT?local=ADDRESS:PORT` is cells in datagrams.
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use control::config::Udp;
 
 /// What a URL may be.
@@ -45,7 +45,7 @@ pub(crate) fn parse(word: &str) -> Result<Option<Url>> {
     match scheme {
         "atmtcp" => Ok(Some(Url::AtmTcp(says, tls))),
         "cells-tcp" => Ok(Some(Url::CellsTcp(says, tls))),
-        _ => bail!("{word}: no such link: write {FORMS}"),
+        _ => crate::usage!("{word}: no such link: write {FORMS}"),
     }
 }
 
@@ -57,14 +57,14 @@ fn udp(word: &str, rest: &str) -> Result<Udp> {
             Some(("local", address)) => local = Some(address),
             Some(("form", word)) => form = word.to_owned(),
             Some(("header", word)) => header = word.to_owned(),
-            _ => bail!(
+            _ => crate::usage!(
                 "{word}: `{parameter}` is none of local=ADDRESS:PORT, form=cell, form=batch, header=uni, header=nni"
             ),
         }
     }
     match (local.map(str::parse), peer.parse()) {
         (Some(Ok(local)), Ok(peer)) => Ok(Udp { local, peer, form, header }),
-        _ => bail!("{word}: write cells-udp://PEER:PORT?local=ADDRESS:PORT, with IP addresses"),
+        _ => crate::usage!("{word}: write cells-udp://PEER:PORT?local=ADDRESS:PORT, with IP addresses"),
     }
 }
 

@@ -1,6 +1,6 @@
 //! What commands print with `--json` is what `cellway schema` says of them, on standard output, whole.
 
-mod validate;
+pub mod validate;
 
 use crate::up::{Net, within};
 use serde_json::Value;

@@ -74,7 +74,8 @@ pub enum CallError {
 }
 
 impl Session {
-    /// Connects to the service, for calls of `host`.
+    /// Connects to the service, for calls of `host`. This and every request of the session blocks until the service has
+    /// answered, for the process's limit of requests at most ([`set_request_limit`](crate::client::set_request_limit)).
     ///
     /// # Errors
     /// No service, or one that does not admit this user.

@@ -2,6 +2,7 @@
 
 use crate::segment::SegmentError;
 use crate::seqpacket::{PacketError, TRUST_VARIABLE};
+use crate::socket_path::too_long;
 use rustix::io::Errno;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,6 +17,17 @@ pub enum Error {
         path: PathBuf,
         /// What the system said.
         source: Errno,
+    },
+    /// No socket can be there.
+    #[error("{}", too_long(.0))]
+    PathTooLong(PathBuf),
+    /// The service is there and has not answered in time: it is stopped, or its machine has no time for it.
+    #[error("the service at {path} does not answer: waited {} for it (is it stopped?)", seconds(*waited))]
+    NoAnswer {
+        /// The socket.
+        path: PathBuf,
+        /// How long this was waited for; zero where an earlier request had no answer.
+        waited: Duration,
     },
     /// Somebody else serves there than this user, root, or the user that was named.
     #[error("the service at {path} is run by user {uid}: set {TRUST_VARIABLE}={uid} if you trust it")]
@@ -46,6 +58,17 @@ pub enum Error {
     /// The system.
     #[error(transparent)]
     System(#[from] Errno),
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{:.1} s", time.as_secs_f64())
+}
+
+impl Error {
+    /// Whether there is no service, or it has gone, or does not answer.
+    pub fn is_no_service(&self) -> bool {
+        matches!(self, Error::NoService { .. } | Error::NoAnswer { .. } | Error::ServiceGone)
+    }
 }
 
 fn cure(source: Errno) -> &'static str {

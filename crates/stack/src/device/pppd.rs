@@ -21,6 +21,12 @@ pub struct Passed {
     pub received: Counters,
 }
 
+/// Waits until there is room to send, or `stop` says so.
+fn await_room(endpoint: &mut Endpoint, stop: &mut impl FnMut() -> bool) -> io::Result<()> {
+    while !endpoint.wait_send(Some(MAX_WAIT)).map_err(io::Error::other)? && !stop() {}
+    Ok(())
+}
+
 /// Moves frames until `pppd` closes the line or `stop` says so.
 ///
 /// # Errors
@@ -83,14 +89,14 @@ pub fn run(
         };
         for octet in &octets[..n] {
             if loan.is_none() {
-                endpoint.wait_send(None).map_err(io::Error::other)?;
+                await_room(endpoint, &mut stop)?;
                 loan = endpoint.loan();
             }
             let Some(sdu) = &mut loan else { continue };
             match line.push(*octet, encapsulation, sdu) {
                 Ok(None) => {}
                 Ok(Some(octets)) => {
-                    endpoint.wait_send(None).map_err(io::Error::other)?;
+                    await_room(endpoint, &mut stop)?;
                     if let Some(sdu) = loan.take()
                         && endpoint.send(channel, sdu, octets).is_ok()
                     {

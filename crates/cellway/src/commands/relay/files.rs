@@ -1,6 +1,6 @@
 //! Recordings at a relay: one that is played as a link, and one that is written of all links, or printed.
 
-use crate::outfile::OutFile;
+use crate::outfile::{OutFile, Overwriting};
 use crate::output;
 use anyhow::{Context as _, Result};
 use net::{External, FrameAal, NodeIo};
@@ -102,9 +102,9 @@ pub(super) enum Recorder {
 }
 
 impl Recorder {
-    pub(super) fn to_file(path: &Path) -> Result<Self> {
+    pub(super) fn to_file(path: &Path, overwriting: Overwriting) -> Result<Self> {
         let name = path.display().to_string();
-        Ok(Recorder::File { name, out: BufWriter::new(OutFile::open(path)?), records: 0 })
+        Ok(Recorder::File { name, out: BufWriter::new(OutFile::open(path, overwriting)?), records: 0 })
     }
 
     /// Takes a frame of a link.
