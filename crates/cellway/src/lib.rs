@@ -29,8 +29,8 @@ pub use commands::{schema, ttcp};
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
-    apply, call, capture, circuit, config, demo, doctor, elsewhere, ip, lane, link, myrinet, oam, ping, recording,
-    relay, run, status, trace, transfer, up, vm,
+    apply, call, capture, circuit, config, demo, doctor, elsewhere, export, ip, lane, link, myrinet, oam, ping,
+    recording, relay, run, status, trace, transfer, up, vm,
 };
 use context::Context;
 use std::path::PathBuf;
@@ -70,6 +70,10 @@ enum Command {
     Up(up::Up),
     /// Apply a description to a running network
     Apply(apply::Apply),
+    /// Print the running network as a description
+    Export(export::Export),
+    /// Undo what commands have changed: back to the description
+    Reset(export::Reset),
     /// Check or show a description without running it
     #[command(subcommand)]
     Config(config::ConfigCommand),
@@ -162,6 +166,8 @@ fn perform(context: &Context, command: Command) -> Result<()> {
     match command {
         Command::Up(up) => up::run(context, &up),
         Command::Apply(apply) => apply::run(context, &apply),
+        Command::Export(export) => export::run(context, &export),
+        Command::Reset(reset) => export::reset(context, &reset),
         Command::Config(command) => config::run(context, &command),
         Command::Status(status) => status::run(context, &status),
         Command::Circuit(command) => circuit::run(context, &command),

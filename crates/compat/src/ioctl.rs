@@ -37,8 +37,8 @@ const ATM_DROPPARTY: c_ulong = 0x4004_61f5;
 const SIOCGSTAMP: c_ulong = 0x8906;
 const SIOCINQ: c_ulong = 0x541b;
 const SIOCOUTQ: c_ulong = 0x5411;
-/// The doors of the kernel's own protocols and of their daemons: requests, and what there is instead.
-const DOORS: [(&[c_ulong], &str); 5] = [
+/// The doors of the kernel's own protocols, of their daemons and of adapters: requests, and what there is instead.
+const DOORS: [(&[c_ulong], &str); 8] = [
     // SIOCMKCLIP, ATMARPD_CTRL, ATMARP_MKIP, ATMARP_SETENTRY, ATMARP_ENCAP
     (&[0x61e0, 0x61e1, 0x61e2, 0x61e3, 0x61e5], "the kernel's Classical IP is not served: use `cellway ip tun`"),
     // ATMLEC_CTRL, ATMLEC_DATA, ATMLEC_MCAST
@@ -55,7 +55,25 @@ const DOORS: [(&[c_ulong], &str); 5] = [
         &[0x6180, 0x618e, 0x618f],
         "an interface of ATM over TCP cannot be made here: use `cellway link add atmtcp://HOST:PORT`, or `atmtcp` in the description",
     ),
+    // ATM_SETLOOP, ATM_GETLOOP, ATM_QUERYLOOP (linux/atmdev.h)
+    (
+        &[0x4010_6152, 0x4010_6153, 0x4010_6154],
+        "there is no adapter that could loop cells back: use `cellway ping HOST CIRCUIT` (OAM loopback)",
+    ),
+    // SONET_GETSTAT, GETSTATZ, SETDIAG, CLRDIAG, GETDIAG, SETFRAMING, GETFRAMING, GETFRSENSE (linux/sonet.h)
+    (
+        &SONET,
+        "there is no SONET framer: `cellway status` counts cells and drops, and `faults` of a link makes deliberate errors",
+    ),
+    // ENI_MEMDUMP, ENI_SETMULT (linux/atm_eni.h); ZATM_GETPOOL, GETPOOLZ, SETPOOL (linux/atm_zatm.h)
+    (
+        &[0x4010_6160, 0x4010_6167, 0x4010_6161, 0x4010_6162, 0x4010_6163],
+        "there is no adapter whose buffers could be set: memory is an endpoint's own, and `queue_cells` of a link bounds its queue",
+    ),
 ];
+/// Requests of `linux/sonet.h`.
+const SONET: [c_ulong; 8] =
+    [0x8024_6110, 0x8024_6111, 0xc004_6112, 0xc004_6113, 0x8004_6114, 0x4004_6115, 0x8004_6116, 0x8006_6117];
 /// Requests of ATM are of this kind ("type" in `linux/ioctl.h`).
 const ATM_TYPE: c_ulong = b'a' as c_ulong;
 const ESI_OCTETS: usize = 6;

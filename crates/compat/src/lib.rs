@@ -18,6 +18,7 @@ mod abi;
 #[allow(unsafe_code)]
 mod ancillary;
 mod calls;
+mod contract;
 #[allow(unsafe_code)]
 mod data;
 #[allow(unsafe_code)]

@@ -6,6 +6,7 @@ use crate::abi::{ATM_AAL0, ATM_AAL5, ATM_AAL34, ATM_NO_AAL, part};
 use endpoint::calls::Traffic;
 use endpoint::{Aal, Direction};
 use rustix::io::Errno;
+use std::fmt;
 
 /// Octets of the structure.
 pub(crate) const QOS_OCTETS: usize = 84;
@@ -173,7 +174,39 @@ impl Qos {
     }
 }
 
+/// A contract that a program asks for what it sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Asked {
+    /// In the words of a description.
+    pub(crate) category: &'static str,
+    /// `None`: as much as there is.
+    pub(crate) cells_per_s: Option<i32>,
+}
+
+impl fmt::Display for Asked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.cells_per_s {
+            Some(rate) => write!(f, "{} at {rate} cell/s", self.category),
+            None => write!(f, "{} at any rate", self.category),
+        }
+    }
+}
+
 impl Qos {
+    /// The contract that a program asks for what it sends; `None`: best effort, or nothing is sent.
+    pub(crate) fn asked(&self) -> Option<Asked> {
+        let category = match self.class(Way::Send) {
+            CBR => "cbr",
+            VBR => "nrt-vbr",
+            ABR => "abr",
+            _ => return None,
+        };
+        // SELECT_TOP_PCR of linux/atmdev.h.
+        let rates = [PCR, MAX_PCR, MIN_PCR].map(|at| self.number(Way::Send, at));
+        let top = rates.into_iter().find(|rate| *rate != 0).filter(|rate| *rate > 0);
+        Some(Asked { category, cells_per_s: top })
+    }
+
     /// What a call asks of the network, from this side and to it; after [`Qos::settle`].
     ///
     /// # Errors
@@ -255,6 +288,17 @@ mod tests {
         assert!(Qos::parse(rates.0).is_ok());
         rates.set_number(Way::Send, MIN_PCR, MAXIMUM);
         assert!(Qos::parse(rates.0).is_err());
+    }
+
+    #[test]
+    fn a_contract_is_asked_for_by_a_class_with_a_rate() {
+        let mut q = Qos(qos(2, 2));
+        assert_eq!(Qos(qos(1, 1)).asked(), None);
+        q.set_number(Way::Send, MAX_PCR, 170);
+        assert_eq!(q.asked(), Some(Asked { category: "cbr", cells_per_s: Some(170) }));
+        q.set_number(Way::Send, MAX_PCR, MAXIMUM);
+        assert_eq!(q.asked(), Some(Asked { category: "cbr", cells_per_s: None }));
+        assert_eq!(Qos(qos(0, 2)).asked(), None, "what is received is the sender's to ask for");
     }
 
     #[test]

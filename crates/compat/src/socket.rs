@@ -1,6 +1,7 @@
 //! A socket of `AF_ATMPVC` or `AF_ATMSVC`: its settings, and its circuit once it is connected.
 
 use crate::abi::{ANY, Address, FIRST_USER_VCI};
+use crate::contract;
 use crate::data::Live;
 use crate::descriptors::{self, Hidden};
 use crate::interfaces;
@@ -205,6 +206,7 @@ impl Socket {
                     (settings.connected, settings.partial, settings.qos) = (true, false, qos);
                     self.begin_live(live);
                     *far = None;
+                    contract::compare(host, settings.address, circuit, &qos);
                     return Ok(());
                 }
                 Err(e) => last = Some(e),

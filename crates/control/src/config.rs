@@ -15,7 +15,9 @@ mod hints;
 mod interface;
 mod link;
 mod shell;
+mod shown;
 pub mod signalling;
+mod single;
 mod tcp;
 mod traffic;
 mod udp;
@@ -26,19 +28,20 @@ use crate::fault::{Faults, Part, PartPath, word};
 use crate::kinds::{Kinds, StationLayout};
 use crate::policy::Rule;
 use anyhow::{Context as _, Result};
-use net::topology::Description;
+use net::topology::{Description, Station};
 use std::collections::BTreeMap;
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub use adapter::{Served, parse_mac};
 pub use circuit::{Circuit, Oam};
 pub use engine::Engine;
 pub use file::{File, Host, Outside, Switch};
-pub use fits::{added, far_end};
+pub use fits::{added, far_end, guest_of};
 pub use interface::{Device, Interface, parse_address};
 pub use link::{Link, LinkFaults, RENAMED};
 pub use shell::Shell;
+pub use shown::shown;
 pub use signalling::Signalling;
 pub use tcp::{LinkTls, host as atmtcp_host, parse_atmtcp};
 pub(crate) use traffic::CDVT_US;
@@ -68,6 +71,8 @@ pub struct Config {
     pub rules: Vec<Rule>,
     /// Its text.
     pub source: Source,
+    /// Where the files are that it names.
+    pub folder: PathBuf,
     /// Keys by old names.
     pub renamed: Vec<Diagnostic>,
     /// The place in the text's `[[link]]` of each link, and in `[[circuit]]` of each circuit.
@@ -86,6 +91,21 @@ impl Config {
             Shell::Adapter(served) => Some(served),
             _ => None,
         })
+    }
+
+    /// What has a line of its own: virtual adapters and interfaces, each with its name in the network.
+    pub fn guests(&self) -> impl Iterator<Item = (&str, &Shell)> {
+        self.shells.iter().filter_map(|(place, shell)| {
+            let ends = &self.description.links.get(*place)?.ends;
+            guest_of(shell, ends.each_ref().map(|end| end.station.as_str()), |name| {
+                self.description.stations.get(name) == Some(&Station::Outside)
+            })
+        })
+    }
+
+    /// The place in the text's `[[link]]` of a link that is understood.
+    fn place_of_link(&self, nth: usize) -> usize {
+        self.places[0].get(nth).copied().unwrap_or(nth)
     }
 
     /// What its text says wrong at some parts of it, given as sections with the ways into them.
@@ -192,7 +212,7 @@ pub fn understand(kinds: &Kinds, text: &str, name: &str, folder: &Path) -> (Conf
     }
     renamed.iter().for_each(|key: &Diagnostic| tracing::warn!("{key}"));
     let (mut config, mut wrong) = check::check(document, written, folder);
-    config.renamed = renamed;
+    (config.renamed, config.folder) = (renamed, folder.to_path_buf());
     wrong.extend(twice);
     (config, wrong)
 }

@@ -46,6 +46,8 @@ pub struct Applying {
     pub dry_run: bool,
     /// Also a description that is empty, or has none of the stations that there are.
     pub allow_empty: bool,
+    /// Without what commands have added, removed, taken down or up.
+    pub exact: bool,
 }
 
 /// Keeps a network as it should be.
@@ -173,13 +175,24 @@ impl Controller {
     pub fn apply(&self, wanted: Config, who: &Who, may: May<'_>, how: Applying) -> Result<ChangeOutcome> {
         let intent = self.intent_for(may)?;
         let waiting = intent.waiting_links();
-        if waiting.is_empty() {
+        if waiting.is_empty() || how.exact {
             return self.apply_to(intent, wanted, &Understood::default(), who, how);
         }
         // What these name may take long to find out: nobody waits for that.
         drop(intent);
         let links = Understood::of(waiting);
         self.apply_to(self.intent_for(may)?, wanted, &links, who, how)
+    }
+
+    /// Makes the network what its description says, without what commands have added, removed, taken down or up.
+    ///
+    /// # Errors
+    /// A step failed, and everything is as it was.
+    pub fn reset(&self, who: &Who, may: May<'_>, dry_run: bool) -> Result<ChangeOutcome> {
+        let intent = self.intent_for(may)?;
+        let wanted = intent.config().clone();
+        let how = Applying { dry_run, allow_empty: true, exact: true };
+        self.apply_to(intent, wanted, &Understood::default(), who, how)
     }
 
     /// The same where it is known what the links that wait mean.
@@ -205,7 +218,10 @@ impl Controller {
         let served: Vec<String> = wanted.served().map(|served| served.name.clone()).collect();
         let (had, place) = (intent.config().file.engine.clone(), wanted.file.engine.clone());
         let placement = placement::of(&wanted);
-        let prepared = intent.prepare_description(wanted, links)?;
+        let prepared = match how.exact {
+            true => intent.prepare_exactly(wanted)?,
+            false => intent.prepare_description(wanted, links)?,
+        };
         if how.dry_run {
             return Ok(intent.abandon(prepared));
         }

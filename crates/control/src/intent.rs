@@ -6,6 +6,7 @@
 
 use crate::audit::Who;
 use crate::config::{self, Config, Shell};
+use crate::deviations::{Deviation, deviations};
 use crate::objects::{Change, LinkSpec, Object, ObjectId, Objects, Owner, Spec, difference};
 use crate::plan::{Impossible, Line, Plan, Problem, Summary, gives_way, roll_back};
 use crate::sources::commands::{Commands, Written};
@@ -35,6 +36,8 @@ pub struct ChangeOutcome {
     pub interrupted: Vec<String>,
     /// Objects of commands and peers that do not fit any more.
     pub dropped: Vec<String>,
+    /// What commands have made of the description, and stays so.
+    pub kept: Vec<Deviation>,
 }
 
 /// A change whose plan is in order: the model is what the network will be.
@@ -90,6 +93,7 @@ impl Prepared {
             unchanged_circuits: self.unchanged_circuits,
             interrupted: std::mem::take(&mut self.plan.interrupted),
             dropped: self.dropped.iter().map(ToString::to_string).collect(),
+            kept: Vec::new(),
         }
     }
 }
@@ -194,20 +198,19 @@ impl Intent {
     pub fn prepare_description(&mut self, wanted: Config, links: &Understood) -> Result<Prepared, Impossible> {
         let file = file::objects(&wanted);
         let mut commands = self.commands.clone();
-        if self.restored {
-            commands.forget_removed();
-        } else if let Some(kept) = self.state_writer.before().cloned() {
-            // A restart: what commands had added and removed is so again.
-            commands = Commands::restore(kept);
+        // A restart: what commands had added and removed is so again.
+        if let Some(kept) = self.state_writer.before().filter(|_| !self.restored) {
+            commands = Commands::restore(kept.clone());
         }
         for wrong in commands.take_up(&file, links) {
             tracing::warn!("not restored, and tried again when a description is read: {wrong}");
         }
         commands.yield_to(&file);
+        commands.settle(&file);
         let mut unfit = misfits(&wanted, &file, &commands);
         unfit.iter().for_each(|id| commands.set_aside(id));
         let mut reconciled = self.reconcile(&file, &commands);
-        if reconciled.is_err() && !self.restored {
+        if reconciled.is_err() && commands.removed().next().is_some() {
             // The description may be another one than that from which commands removed something.
             for id in self.needed_again(&file, &commands)? {
                 tracing::warn!("{id} is there again, though a command removed it: the description needs it");
@@ -225,6 +228,25 @@ impl Intent {
         prepared.dropped = dropped;
         prepared.next = Next::Description { config: Box::new(wanted), file, commands };
         Ok(prepared)
+    }
+
+    /// A description alone: what commands have added, removed, taken down or up is forgotten. What peers have opened
+    /// stays as far as it fits.
+    ///
+    /// # Errors
+    /// All that cannot be.
+    pub fn prepare_exactly(&mut self, wanted: Config) -> Result<Prepared, Impossible> {
+        let (file, commands) = (file::objects(&wanted), Commands::default());
+        let waiting: Vec<ObjectId> = self.commands.waiting().cloned().collect();
+        let (mut prepared, dropped) = self.reconcile(&file, &commands)?;
+        prepared.dropped = waiting.into_iter().chain(dropped).collect();
+        prepared.next = Next::Description { config: Box::new(wanted), file, commands };
+        Ok(prepared)
+    }
+
+    /// What commands have made of the description that was read last.
+    pub fn deviations(&self) -> Vec<Deviation> {
+        deviations(&self.commands, &self.file, |id| self.link_name(id))
     }
 
     /// One object more, by command. `outside`: a name for what is at its far end.
@@ -357,7 +379,8 @@ impl Intent {
         if !prepared.changes.is_empty() {
             self.revision += 1;
         }
-        let outcome = prepared.outcome(self.revision);
+        let kept = self.deviations_after(&prepared);
+        let outcome = ChangeOutcome { kept, ..prepared.outcome(self.revision) };
         for Change { id, wanted } in prepared.changes {
             match wanted {
                 Some(object) => self.applied.insert(id, Object { revision: self.revision, ..object }),
@@ -380,7 +403,10 @@ impl Intent {
                     self.peers.forget(id);
                 }
             }
-            Next::Up(id, up) => self.commands.set_up(&id, up),
+            Next::Up(id, up) => {
+                self.commands.set_up(&id, up);
+                self.commands.settle(&self.file);
+            }
             Next::Peer(_) => of_commands = false,
         }
         let state = || of_commands.then(|| self.commands.kept());
@@ -393,8 +419,18 @@ impl Intent {
         if let Next::Peer(id) = &prepared.next {
             self.peers.forget(id);
         }
+        // Names of links are those that the model has once the change is done.
+        let kept = self.deviations_after(&prepared);
         roll_back(&mut self.model, std::mem::take(&mut prepared.undo));
-        prepared.outcome(self.revision)
+        ChangeOutcome { kept, ..prepared.outcome(self.revision) }
+    }
+
+    /// What commands will have made of a description that is about to be.
+    fn deviations_after(&self, prepared: &Prepared) -> Vec<Deviation> {
+        match &prepared.next {
+            Next::Description { file, commands, .. } => deviations(commands, file, |id| self.link_name(id)),
+            _ => Vec::new(),
+        }
     }
 
     /// The object of a link's name, or of its ends as they were written. Some of commands may wait until they can be.

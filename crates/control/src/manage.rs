@@ -18,7 +18,7 @@ use crate::policy::Role;
 use crate::protocol::{Applied, Capturing, Done, LinkAdded, LinkRemoved, LinkSet, Message, Request, VERSION};
 use crate::sources::commands::Written;
 use crate::status::Which;
-use crate::{description, policy, status};
+use crate::{description, export, policy, status};
 use anyhow::{Context as _, Result, anyhow};
 use endpoint::sealed;
 use endpoint::seqpacket::Peer;
@@ -82,14 +82,13 @@ impl Manager {
                 answer(&Done { done: true, not_kept: not_kept() })
             }
             Request::AddLink(link) => {
-                if link.follows.is_some() {
-                    return Err(anyhow!("`follows` is for links of a description: apply one with this link in it"));
-                }
-                let (description, shell) = link.describe(Path::new(""))?;
+                let (mut description, shell) = link.describe(Path::new(""))?;
                 let far = shell.as_ref().and_then(|_| description.ends.get(1)).map(|end| end.station.clone());
-                let shell = controller.with_config(|config| config::far_end(config.served(), &description, shell))?;
-                let spec =
-                    LinkSpec { description, shell, follows: None, enabled: true, signalling: link.signalling.clone() };
+                let shell =
+                    controller.with_config(|config| config::far_end(config.guests(), &mut description, shell))?;
+                let follows = link.follows.as_deref().map(|other| controller.find_link(other)).transpose()?;
+                let (enabled, signalling) = (link.enabled, link.signalling.clone());
+                let spec = LinkSpec { description, shell, follows, enabled, signalling };
                 let spec = Spec::Link(Box::new(spec));
                 let (id, _) = controller.add(spec, far, Some(Written::Link(link)), who, may)?;
                 answer(&LinkAdded { link: controller.link_name(&id), not_kept: not_kept() })
@@ -109,16 +108,21 @@ impl Manager {
             }
             Request::Calls(endpoint::calls::Request::List) => self.calls(peer),
             Request::Calls(_) => Err(anyhow!("calls belong to a session")),
-            Request::Apply { text, name, folder, dry_run, allow_empty } => {
-                self.apply(&text, &name, &folder, Applying { dry_run, allow_empty }, (who, may))
+            Request::Apply { text, name, folder, dry_run, allow_empty, exact } => {
+                self.apply(&text, &name, &folder, Applying { dry_run, allow_empty, exact }, (who, may))
             }
-            Request::ApplyFile { name, folder, dry_run, allow_empty } => {
+            Request::ApplyFile { name, folder, dry_run, allow_empty, exact } => {
                 let none = || anyhow!("the description comes as a memory file: pass its descriptor along");
                 let text = sealed::read(fds.first().ok_or_else(none)?, MAX_DESCRIPTION_OCTETS);
                 let text = String::from_utf8(text.with_context(|| name.clone())?);
                 let text = text.map_err(|_| anyhow!("{name} is not UTF-8: save it as such"))?;
-                self.apply(&text, &name, &folder, Applying { dry_run, allow_empty }, (who, may))
+                self.apply(&text, &name, &folder, Applying { dry_run, allow_empty, exact }, (who, may))
             }
+            Request::Reset { dry_run } => {
+                let outcome = controller.reset(who, may, dry_run);
+                self.applied(outcome, dry_run)
+            }
+            Request::Export => answer(&controller.with_intent(export::exported)?),
             Request::CaptureStart { link, circuits, buffer_mib } => {
                 let circuits = circuits.iter().map(|c| c.parse()).collect::<Result<Vec<CircuitId>, _>>()?;
                 let to = pump::accept(fds)?;
@@ -174,7 +178,11 @@ impl Manager {
                 let outcome = self.controller.apply(wanted, who, may, how);
                 outcome.map_err(|e| description::explained(&source, e))
             });
-        let dry_run = how.dry_run;
+        self.applied(applied, how.dry_run)
+    }
+
+    /// What applying a description came to, as an answer.
+    fn applied(&self, applied: Result<ChangeOutcome>, dry_run: bool) -> Result<String> {
         // Rights that are gone do not wait for the disk.
         if let (false, Some(after)) = (dry_run, self.applied.get()) {
             after();
@@ -229,7 +237,7 @@ impl Manager {
 }
 
 fn of_outcome(outcome: ChangeOutcome, dry_run: bool, problems: Vec<Diagnostic>) -> Applied {
-    let ChangeOutcome { revision, lines, summary, unchanged_circuits, interrupted, dropped } = outcome;
+    let ChangeOutcome { revision, lines, summary, unchanged_circuits, interrupted, dropped, kept } = outcome;
     Applied {
         revision,
         dry_run,
@@ -240,6 +248,7 @@ fn of_outcome(outcome: ChangeOutcome, dry_run: bool, problems: Vec<Diagnostic>) 
         unchanged_circuits,
         interrupted,
         dropped,
+        kept,
         problems,
         not_kept: None,
     }
@@ -269,10 +278,12 @@ fn not_understood(e: serde_json::Error) -> String {
     format!("request not understood: {e}")
 }
 
-/// Whether a request is of this version of the protocol, as one is that has none.
+/// Whether a request is of this version of the protocol or the one before, as one is that has none. The one before has
+/// fewer requests, and nothing that means something else.
 fn check_version(request: &Value) -> Result<(), String> {
+    let known = |version: &Value| version.as_u64().is_some_and(|version| (1..=u64::from(VERSION)).contains(&version));
     match request.get("version") {
-        Some(version) if version.as_u64() != Some(VERSION.into()) => {
+        Some(version) if !known(version) => {
             Err(format!("this service speaks version {VERSION} of the management protocol, not {version}"))
         }
         _ => Ok(()),
@@ -397,9 +408,9 @@ impl Handler for Manager {
         }
         match request {
             // They read files and look up names of hosts.
-            Asked::Own(Request::Apply { .. } | Request::ApplyFile { .. } | Request::AddLink(_)) => {
-                Takes::AsLongAsOthersLike
-            }
+            Asked::Own(
+                Request::Apply { .. } | Request::ApplyFile { .. } | Request::Reset { .. } | Request::AddLink(_),
+            ) => Takes::AsLongAsOthersLike,
             // They look at what there is, and wait for a change that is under way.
             _ => Takes::Long,
         }

@@ -2,6 +2,7 @@
 
 use crate::calls::report::CallsStatus;
 use crate::config::{Circuit, Link};
+use crate::deviations::Deviation;
 use crate::diagnostic::Diagnostic;
 use crate::kinds::Kinds;
 use crate::plan::Line;
@@ -84,6 +85,9 @@ pub enum Request {
         /// Also if it is empty, or has none of the stations that there are.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         allow_empty: bool,
+        /// Without what commands have added, removed, taken down or up.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        exact: bool,
     },
     /// The same with the description in a sealed memory file that comes along: for long ones.
     ApplyFile {
@@ -96,7 +100,17 @@ pub enum Request {
         /// Also if it is empty, or has none of the stations that there are.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         allow_empty: bool,
+        /// Without what commands have added, removed, taken down or up.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        exact: bool,
     },
+    /// Make the network what its description says: without what commands have added, removed, taken down or up.
+    Reset {
+        /// Only say what would be done.
+        dry_run: bool,
+    },
+    /// The network as a description.
+    Export,
 }
 
 impl Request {
@@ -119,7 +133,10 @@ impl Request {
             | Request::OamAsk(_)
             | Request::CaptureStart { .. }
             | Request::Apply { .. }
-            | Request::ApplyFile { .. } => Role::Manage,
+            | Request::ApplyFile { .. }
+            | Request::Reset { .. }
+            // It says who may do what.
+            | Request::Export => Role::Manage,
         }
     }
 }
@@ -133,7 +150,9 @@ impl Request {
             | Request::AddLink(_)
             | Request::RemoveLink { .. }
             | Request::SetLink { .. } => true,
-            Request::Apply { dry_run, .. } | Request::ApplyFile { dry_run, .. } => !dry_run,
+            Request::Apply { dry_run, .. } | Request::ApplyFile { dry_run, .. } | Request::Reset { dry_run } => {
+                !dry_run
+            }
             _ => false,
         }
     }
@@ -248,12 +267,24 @@ pub struct Applied {
     pub interrupted: Vec<String>,
     /// What commands and peers had added and does not fit any more.
     pub dropped: Vec<String>,
+    /// What commands have added, removed, taken down or up, and stays so.
+    #[serde(default)]
+    pub kept: Vec<Deviation>,
     /// All that is wrong with the description. Where there is anything, nothing was done.
     #[serde(default)]
     pub problems: Vec<Diagnostic>,
     /// Why the change is not kept for a restart, or is not in the log of changes; it is in force.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_kept: Option<String>,
+}
+
+/// A network as a description.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Exported {
+    /// The number of the last change.
+    pub revision: u64,
+    /// The description, in TOML.
+    pub description: String,
 }
 
 /// A network is up.
@@ -324,6 +355,8 @@ pub fn schema(kinds: &Kinds) -> serde_json::Value {
         ("calls", schema_for!(CallsAnswer)),
         ("apply", schema_for!(Applied)),
         ("apply_file", schema_for!(Applied)),
+        ("reset", schema_for!(Applied)),
+        ("export", schema_for!(Exported)),
     ];
     let answer = |(name, schema): (&str, schemars::Schema)| {
         let mut schema = schema.into();

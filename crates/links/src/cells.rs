@@ -125,7 +125,7 @@ impl Machine {
         let Some(taken) = &mut self.taken else { return true };
         if let Ok(batch) = Batch::new_checked(&self.batch[..self.got]) {
             for cell in batch.cells().skip(*taken) {
-                if !io.put_cell(0, &cell) {
+                if !cell.is_filler() && !io.put_cell(0, &cell) {
                     return false;
                 }
                 *taken += 1;

@@ -154,6 +154,13 @@ impl Cell {
         CircuitId::from_key(self.header_word() >> 4)
     }
 
+    /// Whether it only fills a line: an idle cell (I.432.1) or an unassigned one (I.361 section 2.2). Both have VPI 0
+    /// and VCI 0, and CLP tells them apart.
+    #[inline]
+    pub const fn is_filler(&self) -> bool {
+        self.header_word() >> 4 == 0
+    }
+
     /// When the cell may be seen by the far end of the link it is on.
     pub const fn at(&self) -> Time {
         Time::from_nanos(self.at_nanos)
@@ -210,6 +217,13 @@ mod tests {
         assert_eq!(header.to_word(), 0x0ab1_2343);
         // F5 end-to-end OAM on 0.5.
         assert_eq!(CellHeader::from_word(0x0000_005a).payload_type, PayloadType::OamEndToEnd);
+    }
+
+    #[test]
+    fn idle_and_unassigned_cells_fill_a_line_and_no_other_cell_does() {
+        let filler = |word: u32| Cell::new(CellHeader::from_word(word), [0; PAYLOAD_OCTETS]).is_filler();
+        assert!([0, 1, 0xe].into_iter().all(filler), "unassigned, idle, unassigned of another payload type");
+        assert!(![0x10, 0x50, 0x0010_0000, 0x8000_0000].into_iter().any(filler));
     }
 
     proptest! {

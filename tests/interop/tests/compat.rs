@@ -187,6 +187,32 @@ fn what_cannot_be_served_is_refused_with_a_sentence() {
     }
 }
 
+/// The contract of a permanent circuit is its description's: what a program asks for beyond it is said, and the program
+/// goes on.
+#[test]
+fn a_contract_beyond_the_circuit_s_is_said_on_standard_error() {
+    if !tools() {
+        return;
+    }
+    let up = Up::new(&format!(
+        "{NETWORK}[[circuit]]\nends = [\"alpha 0.170\", \"beta 0.170\"]\ncategory = \"cbr\"\npcr = \"200 cell/s\"\n"
+    ));
+    let sent = |vci: u16, asks: &str| {
+        let mut sink = start(&up, "beta", &format!("ttcp_atm -r -a -s 0.0.{vci}"));
+        up.wait_for_endpoints(1, WAIT);
+        let output = on(&up, "alpha", &format!("ttcp_atm -t -a -s -n 5 -l 100 {asks} 0.0.{vci}")).output().unwrap();
+        sink.kill();
+        up.wait_for_endpoints(0, WAIT);
+        assert!(output.status.success());
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let said = sent(100, "-P cbr:max_pcr=64kbps");
+    assert!(said.contains("cbr at") && said.contains("the circuit is best effort (ubr)"), "{said}");
+    assert!(!sent(100, "").contains("SO_ATMQOS"), "best effort asks for nothing");
+    assert!(!sent(170, "-P cbr:max_pcr=64kbps").contains("SO_ATMQOS"), "the circuit keeps it");
+    assert!(sent(170, "-P cbr:max_pcr=1Mbps").contains("the circuit has cbr at 200 cell/s"));
+}
+
 /// Standard input of a command.
 fn with_input(mut command: Command, input: &[u8]) -> Output {
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -230,7 +256,10 @@ fn cells_signalling_channels_switches_and_addresses() {
     for (refused, why) in [
         ("esi 0020EA000001", "not supported"),
         ("atmaddr -a 47.0005.80FFE1000000F21A26D8.0020EA000EE0.00", "not supported"),
+        // Each with its cure.
+        ("atmloop -q", "use `cellway ping HOST CIRCUIT`"),
         ("atmloop -q", "Inappropriate ioctl"),
+        ("sonetdiag", "`faults` of a link makes deliberate errors"),
         ("sonetdiag", "Inappropriate ioctl"),
         ("enitune 0", "Inappropriate ioctl"),
     ] {

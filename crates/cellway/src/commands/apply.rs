@@ -10,8 +10,9 @@ use control::plan::Line;
 use control::protocol::{Applied, Request};
 use std::path::PathBuf;
 
-/// Applies a description to a running network. Unchanged objects keep running undisturbed. Objects added by commands
-/// survive unless they conflict with the description. If a step fails, all changes are undone.
+/// Applies a description to a running network. Unchanged objects keep running undisturbed. What commands have added,
+/// removed, taken down or up stays so unless it conflicts with the description, and is shown under "kept from commands".
+/// If a step fails, all changes are undone.
 #[derive(Debug, Args)]
 pub(crate) struct Apply {
     /// The description
@@ -22,12 +23,19 @@ pub(crate) struct Apply {
     /// Apply even an empty description, or one with none of the present stations: all of them are removed
     #[arg(long)]
     allow_empty: bool,
+    /// Forget what commands have added, removed, taken down or up: the network becomes what the description says
+    #[arg(long)]
+    exact: bool,
 }
 
 fn text(applied: &Applied) -> String {
     let mut text: String = applied.changes.iter().map(|line| Line::text(line) + "\n").collect();
     for name in &applied.dropped {
         text.push_str(&format!("- {name}, which does not fit the description any more\n"));
+    }
+    if !applied.kept.is_empty() {
+        text.push_str("kept from commands:\n");
+        text.extend(applied.kept.iter().map(|kept| format!("  {}\n", kept.text())));
     }
     let done = if applied.dry_run { "would be done" } else { "done" };
     text.push_str(&format!(
@@ -47,8 +55,8 @@ pub(crate) fn run(context: &Context, apply: &Apply) -> Result<()> {
     let name = apply.file.display().to_string();
     let (text_of_file, folder) = control::config::read(&apply.file)?;
     let source = Source::new(&name, &text_of_file);
-    let (dry_run, allow_empty) = (apply.dry_run, apply.allow_empty);
-    let request = Request::ApplyFile { name, folder, dry_run, allow_empty };
+    let (dry_run, allow_empty, exact) = (apply.dry_run, apply.allow_empty, apply.exact);
+    let request = Request::ApplyFile { name, folder, dry_run, allow_empty, exact };
     let applied: Applied = ask_with_text(context, &request, &text_of_file)?;
     if !applied.problems.is_empty() {
         if context.json {
@@ -56,8 +64,13 @@ pub(crate) fn run(context: &Context, apply: &Apply) -> Result<()> {
         }
         return Err(Diagnostics::new(source, applied.problems).into());
     }
-    output::print(context, &applied, || text(&applied))?;
-    if apply.dry_run && !(applied.changes.is_empty() && applied.dropped.is_empty()) {
+    report(context, &applied)
+}
+
+/// Prints what applying a description came to. A dry run that shows changes ends with exit status 4.
+pub(crate) fn report(context: &Context, applied: &Applied) -> Result<()> {
+    output::print(context, applied, || text(applied))?;
+    if applied.dry_run && !(applied.changes.is_empty() && applied.dropped.is_empty()) {
         return Err(WouldChange.into());
     }
     Ok(())

@@ -24,7 +24,7 @@ pub enum ConfigCommand {
         /// The file
         file: PathBuf,
     },
-    /// Print a description with every default filled in
+    /// Print a description with every key: its value or default, and a comment for a key that is not set
     Show {
         /// The file
         file: PathBuf,
@@ -82,9 +82,8 @@ pub fn run(context: &Context, command: &ConfigCommand) -> Result<()> {
         }
         ConfigCommand::Show { file } => {
             let config = load(&kinds(), file)?;
-            output::print(context, &Whole(config.file.clone()), || {
-                toml::to_string_pretty(&config.file).unwrap_or_else(|e| e.to_string())
-            })
+            let text = config::shown(&config.file).context("showing the description")?;
+            output::print(context, &Whole(config.file), || text)
         }
     }
 }

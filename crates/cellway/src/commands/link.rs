@@ -10,9 +10,11 @@ use crate::usage;
 use crate::words::{self, options};
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use control::config::Link;
+use control::config::{Link, LinkFaults, Signalling, Udp};
 use control::protocol::{LinkAdded, LinkRemoved, LinkSet, Request};
 use control::status::{LinkStatus, StationKind, Status};
+use net::LinkConfig;
+use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -48,7 +50,7 @@ pub(crate) struct Add {
     /// One end: a station, with :PORT if it matters. Or only a URL, as below: the link then starts at the network's
     /// only switch, or at its only host if it has no switch
     a: String,
-    /// The other end; with --atmtcp a new name for the outside station. Or, for ATM over TCP, atmtcp://HOST:PORT
+    /// The other end; with --atmtcp, --cells-tcp or --cells-udp a new name for the outside station. Or, for ATM over TCP, atmtcp://HOST:PORT
     /// or atmtcp-listen://ADDRESS:PORT; atmtcp-tls:// and atmtcp-tls-listen:// do the same with certificates. Cells alone:
     /// cells-tcp:// likewise, or cells-udp://PEER:PORT?local=ADDRESS:PORT
     b: Option<String>,
@@ -61,11 +63,48 @@ pub(crate) struct Add {
     /// "listen ADDRESS:PORT" or "connect ADDRESS:PORT"
     #[arg(long)]
     atmtcp: Option<String>,
+    /// Cells over TCP, to another Cellway: "listen ADDRESS:PORT" or "connect ADDRESS:PORT"
+    #[arg(long, conflicts_with = "atmtcp")]
+    cells_tcp: Option<String>,
+    /// Cells in UDP datagrams, as in a description: 'local = "0.0.0.0:7", peer = "192.0.2.1:7", form = "batch"'
+    #[arg(long, value_name = "TABLE", value_parser = table::<Udp>, conflicts_with_all = ["atmtcp", "cells_tcp"])]
+    cells_udp: Option<Udp>,
+    /// Microseconds from end to end
+    #[arg(long, default_value_t = 0)]
+    delay_us: u64,
+    /// Cells, or frames, that wait at most
+    #[arg(long, default_value_t = LinkConfig::default().queue_cells)]
+    queue_cells: usize,
+    /// Faults on purpose, as in a description: 'loss = 0.001, seed = 7'
+    #[arg(long, value_name = "TABLE", value_parser = table::<LinkFaults>)]
+    faults: Option<LinkFaults>,
+    /// Another link, as `link list` shows it or by its ends as they were written: while that one is down, this one is
+    /// too
+    #[arg(long, value_name = "LINK")]
+    follows: Option<String>,
+    /// Calls over this link, as in a description: 'version = "uni31"'
+    #[arg(long, value_name = "TABLE", value_parser = table::<Signalling>)]
+    signalling: Option<Signalling>,
+    /// Whether it may carry anything; `link up` takes it up later
+    #[arg(long, value_name = "BOOL", action = clap::ArgAction::Set, default_value_t = true)]
+    enabled: bool,
     /// With ATM over TCP: circuits that the peer opens lead to this host
     #[arg(long, alias = "real")]
     peer_circuits_to: Option<String>,
     #[command(flatten)]
     certificates: Certificates,
+}
+
+/// A table as in a description, with or without its braces.
+fn table<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    #[derive(serde::Deserialize)]
+    struct Wrapped<T> {
+        table: T,
+    }
+    let inner = text.trim();
+    let inner = inner.strip_prefix('{').and_then(|inner| inner.strip_suffix('}')).unwrap_or(inner);
+    let wrapped = toml::from_str::<Wrapped<T>>(&format!("table = {{ {inner} }}"));
+    wrapped.map(|wrapped| wrapped.table).map_err(|e| e.message().to_owned())
 }
 
 /// The far end of a link, of what the user wrote.
@@ -75,12 +114,21 @@ struct FarEnd {
     how: Option<Url>,
 }
 
+/// What options say of how a link leads outside.
+fn leads_out(add: &Add) -> Option<Url> {
+    let atmtcp = add.atmtcp.clone().map(|says| Url::AtmTcp(says, false));
+    let cells_tcp = || add.cells_tcp.clone().map(|says| Url::CellsTcp(says, false));
+    atmtcp.or_else(cells_tcp).or_else(|| add.cells_udp.clone().map(Url::CellsUdp))
+}
+
 /// A URL is a name for the far end, and how it leads there.
-fn far_end(name: &str, atmtcp: Option<&str>) -> Result<FarEnd> {
+fn far_end(name: &str, how: Option<Url>) -> Result<FarEnd> {
     let Some(url) = url::parse(name)? else {
-        let how = atmtcp.map(|says| Url::AtmTcp(says.to_owned(), false));
         return Ok(FarEnd { station: name.to_owned(), how });
     };
+    if how.is_some() {
+        bail!("{name} says how the link leads outside: leave --atmtcp, --cells-tcp and --cells-udp out");
+    }
     let says = match &url {
         Url::AtmTcp(says, _) | Url::CellsTcp(says, _) => says.clone(),
         Url::CellsUdp(udp) => format!("udp {}", udp.peer),
@@ -114,13 +162,14 @@ fn near_end(stations: &Stations) -> Result<&str> {
 
 /// The near end, which may be left out before a URL, and the far one.
 fn ends(add: &Add, stations: impl FnOnce() -> Result<Stations>) -> Result<(String, FarEnd)> {
+    let how = leads_out(add);
     match &add.b {
-        Some(b) => Ok((add.a.clone(), far_end(b, add.atmtcp.as_deref())?)),
+        Some(b) => Ok((add.a.clone(), far_end(b, how)?)),
         None if add.a.contains("://") => {
-            let far = far_end(&add.a, None)?;
+            let far = far_end(&add.a, how)?;
             Ok((near_end(&stations()?)?.to_owned(), far))
         }
-        None if add.atmtcp.is_some() => Ok((add.a.clone(), far_end("outside", add.atmtcp.as_deref())?)),
+        None if how.is_some() => Ok((add.a.clone(), far_end("outside", how)?)),
         None => usage!("a link has two ends: to where does it lead from {}?", add.a),
     }
 }
@@ -133,16 +182,16 @@ fn link(add: &Add, stations: impl FnOnce() -> Result<Stations>) -> Result<Link> 
     if tls.is_none() && by_tls {
         usage!("TLS needs --certificate FILE, --key FILE and --trust FILE, all PEM");
     }
-    if tls.is_some() && !by_tls && add.atmtcp.is_none() {
-        usage!("--certificate belongs to atmtcp-tls:// and cells-tcp-tls://, or to --atmtcp");
+    if tls.is_some() && !by_tls && add.atmtcp.is_none() && add.cells_tcp.is_none() {
+        usage!("--certificate belongs to atmtcp-tls:// and cells-tcp-tls://, or to --atmtcp and --cells-tcp");
     }
     let mut link = Link {
         ends: [near, far.station],
         rate: add.rate.clone(),
-        delay_us: 0,
+        delay_us: add.delay_us,
         carries: add.carries.clone(),
-        queue_cells: 4096,
-        faults: None,
+        queue_cells: add.queue_cells,
+        faults: add.faults.clone(),
         atmtcp: None,
         peer_circuits_to: add.peer_circuits_to.clone(),
         cells_tcp: None,
@@ -151,8 +200,9 @@ fn link(add: &Add, stations: impl FnOnce() -> Result<Stations>) -> Result<Link> 
         real: None,
         tcp: None,
         udp: None,
-        follows: None,
-        signalling: None,
+        follows: add.follows.clone(),
+        signalling: add.signalling.clone(),
+        enabled: add.enabled,
     };
     match far.how {
         Some(Url::AtmTcp(says, _)) => link.atmtcp = Some(says),
@@ -221,6 +271,53 @@ mod tests {
         assert!(e.contains("alpha, beta") && e.contains("cellway link add alpha atmtcp://"), "{e}");
         assert!(station(&[("s1", Switch), ("s2", Switch), ("alpha", Host)]).is_err());
         assert!(station(&[]).is_err());
+    }
+
+    #[test]
+    fn every_key_of_a_described_link_has_an_option() {
+        let schema: serde_json::Value = schemars::schema_for!(Link).into();
+        let command = <Line as clap::CommandFactory>::command();
+        let options: Vec<&str> = command.get_arguments().filter_map(clap::Arg::get_long).collect();
+        let old = |key: &str| control::config::RENAMED.iter().any(|(old, _)| *old == key);
+        let keys: Vec<&String> = schema["properties"].as_object().unwrap().keys().filter(|key| !old(key)).collect();
+        assert!(keys.len() > 10);
+        for key in keys.into_iter().filter(|key| *key != "ends") {
+            let option = if key == "tls" { "certificate".into() } else { key.replace('_', "-") };
+            assert!(options.contains(&option.as_str()), "link add has no --{option}");
+        }
+    }
+
+    #[test]
+    fn what_a_description_says_of_a_link_a_command_says_in_the_same_words() {
+        let written = "delay_us = 7\nqueue_cells = 64\nrate = \"OC-3c\"\nfollows = \"s1 - s2\"\nenabled = false\n\
+            faults = { loss = 0.5, seed = 3 }\nsignalling = { version = \"iisp\", side = \"user\" }\n\
+            cells_udp = { local = \"[::1]:1\", peer = \"[::1]:2\", form = \"batch\" }\n";
+        let described: Link = toml::from_str(&format!("ends = [\"s1:1\", \"far\"]\n{written}")).unwrap();
+        let words = [
+            "add",
+            "s1:1",
+            "far",
+            "--delay-us",
+            "7",
+            "--queue-cells",
+            "64",
+            "--rate",
+            "OC-3c",
+            "--follows",
+            "s1 - s2",
+            "--enabled",
+            "false",
+            "--faults",
+            "{ loss = 0.5, seed = 3 }",
+            "--signalling",
+            "version = \"iisp\", side = \"user\"",
+            "--cells-udp",
+            "local = \"[::1]:1\", peer = \"[::1]:2\", form = \"batch\"",
+        ];
+        let line = Line::try_parse_from(words).unwrap();
+        assert_eq!(link(&line.add, || Ok(Stations::new())).unwrap(), described);
+        let wrong = Line::try_parse_from(["add", "a", "b", "--faults", "los = 1"]).err().unwrap().to_string();
+        assert!(wrong.contains("los") && wrong.contains("loss"), "{wrong}");
     }
 
     #[test]

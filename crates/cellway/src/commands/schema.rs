@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 use clap::Args;
 use control::calls::report::CallsStatus;
 use control::config::{File, Whole};
-use control::protocol::{Applied, Checked, Done, LinkAdded, LinkRemoved, LinkSet, Up, Upgraded};
+use control::protocol::{Applied, Checked, Done, Exported, LinkAdded, LinkRemoved, LinkSet, Up, Upgraded};
 use control::reference;
 use control::results::demo::Demo;
 use control::results::doctor::Doctor;
@@ -48,7 +48,8 @@ printed! {
     LinkAdded: "link add";
     LinkSet: "link up", "link down";
     LinkRemoved: "link remove";
-    Applied: "apply";
+    Applied: "apply", "reset";
+    Exported: "export";
     Up: "up";
     Checked: "config check";
     Upgraded: "config upgrade";

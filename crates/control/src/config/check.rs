@@ -6,6 +6,7 @@ use super::fits::{self, SignallingEnd};
 use super::hints::Hints;
 use super::shell::Shell;
 use super::signalling;
+use super::single;
 use super::{Config, Served, Switch, parse_address};
 use crate::fault::{Faults, Part};
 use crate::kinds::{Far, OwnLink};
@@ -48,6 +49,9 @@ pub(super) fn check(
     check.calls();
     check.circuits();
     check.rules();
+    for (way, faults) in single::check(&check.written.file, &check.config, folder) {
+        check.wrong(&way, faults);
+    }
     check.config.file = check.written.file;
     (check.config, check.document.wrong)
 }

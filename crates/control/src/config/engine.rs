@@ -65,11 +65,23 @@ impl Engine {
             let given = places.numbers().len();
             faults.add("processor", format!("{given} processors for {shards} shards: write a list with one for each"));
         }
+        self.check_processors(faults);
         let percent = self.cycle_limit_percent;
         if !(10..=100).contains(&percent) {
             let says =
                 format!("cycle_limit_percent = {percent}: a share of a processor from 10 to 100, which is no limit");
             faults.add("cycle_limit_percent", says);
+        }
+    }
+
+    /// Processors that this machine does not have, or that this process may not use.
+    fn check_processors(&self, faults: &mut Faults) {
+        // A system that does not say which it has refuses them when the network starts.
+        let (Some(places), Ok(all)) = (&self.processor, Processors::allowed()) else { return };
+        for wanted in places.numbers() {
+            if let Err(says) = all.only(*wanted) {
+                faults.add("processor", format!("processor = {wanted}: {says}"));
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! Whether a link fits the stations and sections of a description, whoever adds it.
 
 use super::signalling::{Signalling, check_ends};
-use super::{Config, File, Served, Shell, Switch};
+use super::{Config, File, Shell, Switch};
 use crate::fault::Faults;
 use crate::kinds::LinkEnd;
 use anyhow::{Result, bail};
@@ -81,20 +81,40 @@ pub fn added(
     Ok(())
 }
 
-/// What is outside at a link that a command adds: what it says itself, or the adapter whose cable it is. `served`: the
-/// adapters that there are.
+/// What has a line of its own at a link, if anything has, with its name in the network. `is_outside`: whether a station
+/// is.
+pub fn guest_of<'a>(
+    shell: &'a Shell,
+    ends: [&'a str; 2],
+    is_outside: impl Fn(&str) -> bool,
+) -> Option<(&'a str, &'a Shell)> {
+    match shell {
+        Shell::Adapter(served) => Some((&served.host, shell)),
+        Shell::Interface(_) => ends.into_iter().find(|name| is_outside(name)).map(|name| (name, shell)),
+        _ => None,
+    }
+}
+
+/// What is outside at a link that a command adds: what it says itself, or the adapter or interface that has its line
+/// there. `guests`: those that there are.
 ///
 /// # Errors
 /// It says something else, or does not carry what an adapter takes.
 pub fn far_end<'a>(
-    served: impl IntoIterator<Item = &'a Served>,
-    description: &LinkDescription,
+    guests: impl IntoIterator<Item = (&'a str, &'a Shell)>,
+    description: &mut LinkDescription,
     shell: Option<Shell>,
 ) -> Result<Option<Shell>> {
     let at = |host: &str| description.ends.iter().any(|end| end.station == host);
-    let Some(served) = served.into_iter().find(|served| at(&served.host)) else { return Ok(shell) };
-    if shell.is_some() || description.config.carries != Carries::Cells {
-        bail!("a link to an adapter carries cells, and neither atmtcp, cells_tcp nor cells_udp");
+    let Some((_, guest)) = guests.into_iter().find(|(host, _)| at(host)) else { return Ok(shell) };
+    let (kind, _, carries) = guest.of_its_own().unwrap_or_default();
+    // Packets travel whole to an interface, as PDUs do over ATM over TCP; an adapter's driver deals in cells.
+    if carries == Carries::Frames {
+        description.config.carries = Carries::Frames;
     }
-    Ok(Some(Shell::Adapter(served.clone())))
+    if shell.is_some() || description.config.carries != carries {
+        let carried = if carries == Carries::Cells { "cells" } else { "packets" };
+        bail!("a link to an {kind} carries {carried}, and neither atmtcp, cells_tcp nor cells_udp");
+    }
+    Ok(Some(guest.clone()))
 }

@@ -69,6 +69,10 @@ pub struct Link {
     /// Calls over this link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signalling: Option<Signalling>,
+    /// Whether it may carry anything: `false` is what `cellway link down` does.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    #[schemars(extend("default" = true))]
+    pub enabled: bool,
 }
 
 fn take<T>(
@@ -87,6 +91,13 @@ fn take<T>(
     }
 }
 
+const fn yes() -> bool {
+    true
+}
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_yes(said: &bool) -> bool {
+    *said
+}
 fn unlimited() -> String {
     "unlimited".into()
 }

@@ -1,6 +1,6 @@
 //! Commands as a source: what they added, removed and took down. This is what a state folder keeps ([`crate::state`]).
 
-use crate::config::{self, Circuit, Link, Served, Shell};
+use crate::config::{self, Circuit, Link, Shell};
 use crate::objects::{LinkSpec, Object, ObjectId, Objects, Owner, Spec};
 use crate::sources::waiting::{Understood, Waiting};
 use anyhow::{Error, Result};
@@ -20,6 +20,8 @@ pub struct Commands {
     waiting: Vec<(u64, ObjectId, Written)>,
     removed: BTreeSet<ObjectId>,
     down: BTreeSet<ObjectId>,
+    /// Links that the description has down, and a command has taken up.
+    up: BTreeSet<ObjectId>,
     order: u64,
 }
 
@@ -56,12 +58,20 @@ pub struct Kept {
     pub removed: Vec<ObjectId>,
     /// Links that were taken down.
     pub down: Vec<ObjectId>,
+    /// Links that the description has down, and that were taken up.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub up: Vec<ObjectId>,
 }
 
 impl Commands {
     /// What was added.
     pub fn added(&self) -> impl Iterator<Item = (&ObjectId, &Object)> {
         self.added.iter()
+    }
+
+    /// Whether a command added an object.
+    pub fn is_added(&self, id: &ObjectId) -> bool {
+        self.added.contains_key(id)
     }
 
     /// Whether the description's object is not to be.
@@ -79,9 +89,31 @@ impl Commands {
         self.removed.remove(id);
     }
 
-    /// Whether a link is to pass nothing.
-    pub fn is_down(&self, id: &ObjectId) -> bool {
-        self.down.contains(id)
+    /// Whether a link may pass anything, where it is written that it may or may not.
+    pub fn enables(&self, id: &ObjectId, written: bool) -> bool {
+        !self.down.contains(id) && (written || self.up.contains(id))
+    }
+
+    /// Links that were taken down.
+    pub fn down(&self) -> impl Iterator<Item = &ObjectId> {
+        self.down.iter()
+    }
+
+    /// Links that the description has down, and that were taken up.
+    pub fn up(&self) -> impl Iterator<Item = &ObjectId> {
+        self.up.iter()
+    }
+
+    /// Links and circuits that were added, as they were written.
+    pub fn written(&self) -> impl Iterator<Item = (&ObjectId, &Written)> {
+        let mut all: Vec<(&ObjectId, &(u64, Written))> = self.written.iter().collect();
+        all.sort_by_key(|(_, (order, _))| *order);
+        all.into_iter().map(|(id, (_, written))| (id, written))
+    }
+
+    /// What was added and cannot be now.
+    pub fn waiting(&self) -> impl Iterator<Item = &ObjectId> {
+        self.waiting.iter().map(|(_, id, _)| id)
     }
 
     /// An object as the next command would add it; `nth` of those that it adds.
@@ -111,6 +143,7 @@ impl Commands {
         self.written.remove(id);
         self.waiting.retain(|(_, waits, _)| waits != id);
         self.down.remove(id);
+        self.up.remove(id);
         if of_file {
             self.removed.insert(id.clone());
         }
@@ -142,21 +175,36 @@ impl Commands {
 
     /// Takes a link down, or up again.
     pub fn set_up(&mut self, id: &ObjectId, up: bool) {
-        if up {
-            self.down.remove(id);
-        } else {
-            self.down.insert(id.clone());
-        }
+        let (to, from) = if up { (&mut self.up, &mut self.down) } else { (&mut self.down, &mut self.up) };
+        from.remove(id);
+        to.insert(id.clone());
     }
 
-    /// A description was read again: what it has and was removed comes back.
-    pub fn forget_removed(&mut self) {
-        self.removed.clear();
+    /// What a description says itself was asked for by no command: links up or down, and what is not there anyway.
+    pub fn settle(&mut self, file: &Objects) {
+        let is_up = |id: &ObjectId| match (self.written.get(id), file.get(id).map(|object| &object.spec)) {
+            (Some((_, Written::Link(link))), _) => link.enabled,
+            (_, Some(Spec::Link(link))) => link.enabled,
+            _ => true,
+        };
+        let known = |id: &ObjectId| file.contains_key(id) || self.added.contains_key(id) || self.waits(id);
+        let (down, up) = (&self.down, &self.up);
+        let down = down.iter().filter(|id| is_up(id) && known(id)).cloned().collect();
+        let up = up.iter().filter(|id| !is_up(id) && known(id)).cloned().collect();
+        (self.down, self.up) = (down, up);
+        self.removed.retain(|id| file.contains_key(id));
     }
 
     /// A description takes over what it has itself: once it has that no more, the object is gone. What was removed, and
     /// added in another form, stays in that form.
     pub fn yield_to(&mut self, file: &Objects) {
+        // What was removed and added as it was is the description's.
+        let same = |id: &&ObjectId| match (self.added.get(*id), file.get(*id)) {
+            (Some(added), Some(own)) => added.spec == own.spec,
+            _ => false,
+        };
+        let again: Vec<ObjectId> = self.removed.iter().filter(same).cloned().collect();
+        self.removed.retain(|id| !again.contains(id));
         let removed = &self.removed;
         let stays = |id: &ObjectId| !file.contains_key(id) || removed.contains(id);
         self.added.retain(|id, _| stays(id));
@@ -175,6 +223,7 @@ impl Commands {
             added: added.into_iter().map(|(_, _, written)| written.clone()).collect(),
             removed: self.removed.iter().cloned().collect(),
             down: self.down.iter().cloned().collect(),
+            up: self.up.iter().cloned().collect(),
         }
     }
 
@@ -182,6 +231,7 @@ impl Commands {
     pub fn restore(kept: Kept) -> Self {
         let mut commands = Commands { removed: kept.removed.into_iter().collect(), ..Self::default() };
         commands.down = kept.down.into_iter().collect();
+        commands.up = kept.up.into_iter().collect();
         let mut ids = kept.ids.into_iter();
         for written in kept.added {
             let id = ids.next().unwrap_or_else(|| written.id());
@@ -218,6 +268,11 @@ impl Commands {
         wrong
     }
 
+    /// The link that another one follows, by its ends as they are written.
+    fn followed(&self, file: &Objects, ends: &str) -> Option<ObjectId> {
+        find_by_ends(file, ends).or_else(|| find_by_ends(&self.added, ends))
+    }
+
     fn add_written(
         &mut self,
         written: Written,
@@ -231,20 +286,21 @@ impl Commands {
                 self.add(ObjectId::circuit(&description), Spec::Circuit(description), Some(written));
             }
             Written::Link(link) => {
-                let (description, shell) = links.meaning(order, link).map_err(Error::msg)?;
+                let (mut description, shell) = links.meaning(order, link).map_err(Error::msg)?;
                 for end in &description.ends {
                     let id = ObjectId::Station(end.station.clone());
                     if shell.is_some() && !file.contains_key(&id) && !self.added.contains_key(&id) {
                         self.add(id, Spec::Outside, None);
                     }
                 }
-                let shell = config::far_end(served(file), &description, shell)?;
+                let shell = config::far_end(guests(file), &mut description, shell)?;
                 let taken = |id: &ObjectId| file.contains_key(id) || self.added.contains_key(id);
                 let alike = (0..).map(|nth| ObjectId::link(&description, nth));
                 let id = std::iter::once(called).chain(alike).find(|id| !taken(id));
                 let Some(id) = id else { return Ok(()) };
-                let (enabled, signalling) = (!self.down.contains(&id), link.signalling.clone());
-                let spec = LinkSpec { description, shell, follows: None, enabled, signalling };
+                let (enabled, signalling) = (link.enabled, link.signalling.clone());
+                let follows = link.follows.as_deref().and_then(|other| self.followed(file, other));
+                let spec = LinkSpec { description, shell, follows, enabled, signalling };
                 self.add(id, Spec::Link(Box::new(spec)), Some(written));
             }
         }
@@ -252,13 +308,22 @@ impl Commands {
     }
 }
 
-/// The virtual adapters of a description.
-fn served(file: &Objects) -> impl Iterator<Item = &Served> {
-    file.values().filter_map(|object| match &object.spec {
-        Spec::Link(link) => match &link.shell {
-            Some(Shell::Adapter(served)) => Some(served),
-            _ => None,
-        },
+/// The first link of `objects` that has these ends, as they are written.
+pub fn find_by_ends<'a>(objects: impl IntoIterator<Item = (&'a ObjectId, &'a Object)>, ends: &str) -> Option<ObjectId> {
+    let plain = |text: &str| text.split_whitespace().collect::<String>();
+    let mut links = objects.into_iter().map(|(id, _)| id);
+    links.find(|id| matches!(id, ObjectId::Link(name, _) if plain(name) == plain(ends))).cloned()
+}
+
+/// The virtual adapters and interfaces of a description, each with its name in the network.
+fn guests(file: &Objects) -> impl Iterator<Item = (&str, &Shell)> {
+    let is_outside =
+        |name: &str| file.get(&ObjectId::Station(name.to_owned())).is_some_and(|object| object.spec == Spec::Outside);
+    file.values().filter_map(move |object| match &object.spec {
+        Spec::Link(link) => {
+            let ends = link.description.ends.each_ref().map(|end| end.station.as_str());
+            config::guest_of(link.shell.as_ref()?, ends, is_outside)
+        }
         _ => None,
     })
 }

@@ -39,8 +39,10 @@ pub fn objects(config: &Config) -> Objects {
     for ((place, description), id) in config.description.links.iter().enumerate().zip(&ids) {
         let shell = config.shells.get(&place).cloned();
         let follows = config.follows.get(&place).and_then(|other| ids.get(*other)).cloned();
-        let signalling = config.file.link.get(place).and_then(|link| link.signalling.clone());
-        let link = LinkSpec { description: description.clone(), shell, follows, enabled: true, signalling };
+        let written = config.file.link.get(place);
+        let signalling = written.and_then(|link| link.signalling.clone());
+        let enabled = written.is_none_or(|link| link.enabled);
+        let link = LinkSpec { description: description.clone(), shell, follows, enabled, signalling };
         add(id.clone(), Spec::Link(Box::new(link)));
     }
     for circuit in &config.description.circuits {

@@ -15,7 +15,7 @@ pub fn wanted(file: &Objects, commands: &commands::Commands, peers: &Objects) ->
     all.extend(file.iter().filter(|(id, _)| !commands.is_removed(id)).map(|(id, object)| (id.clone(), object.clone())));
     for (id, object) in &mut all {
         if let (ObjectId::Link(..), Spec::Link(link)) = (id, &mut object.spec) {
-            link.enabled = !commands.is_down(id);
+            link.enabled = commands.enables(id, link.enabled);
         }
     }
     all

@@ -125,6 +125,8 @@ impl Codec {
             }
         }
         match parse53(&octets, format) {
+            // A peer with a line of a fixed rate sends them where it has nothing to send.
+            Ok(cell) if cell.is_filler() => {}
             Ok(cell) if io.put_cell(0, &cell) => {}
             Ok(_) => io.count_drops(0, DropReason::QueueFull, 1),
             Err(_) => io.count_drops(0, DropReason::HeaderError, 1),
@@ -236,7 +238,7 @@ impl Codec {
 
 /// A batch's cells go to port 0 of `io`.
 fn put(batch: &Batch<'_>, io: &mut NodeIo<'_>) {
-    for cell in batch.cells() {
+    for cell in batch.cells().filter(|cell| !cell.is_filler()) {
         if !io.put_cell(0, &cell) {
             io.count_drops(0, DropReason::QueueFull, 1);
         }

@@ -2,7 +2,39 @@
 
 use super::*;
 use net::{Carries, End, FramePool, LinkConfig, Network};
-use wire::{Cell, CellHeader};
+use wire::{Cell, CellHeader, CircuitId};
+
+fn user_cell() -> Cell {
+    Cell::new(CellHeader { circuit: CircuitId::new(0, 100).unwrap(), ..CellHeader::default() }, [0; 48])
+}
+
+#[test]
+fn idle_and_unassigned_cells_of_a_peer_are_neither_cells_of_the_link_nor_drops() {
+    // I.432.1 table 1: CLP 1. I.361 table 1: CLP 0, any payload type; at the UNI any GFC.
+    let fillers = [0x0000_0001_u32, 0x0000_0000, 0x0000_000e, 0xf000_0000];
+    let wires = fillers.map(|word| {
+        let mut octets = [0x6a; 53];
+        octets[..4].copy_from_slice(&word.to_be_bytes());
+        octets[4] = wire::hec::generate(word.to_be_bytes());
+        octets
+    });
+    let mut network = Network::new(FramePool::new(1, 64));
+    let node = network.add_node("relay", Box::new(crate::Relay::new(1)));
+    let link = network.connect(End::Port(node, 0), End::External, LinkConfig::default()).unwrap();
+    let mut codec = Codec::new(Form::Cell(Format::Uni));
+    network
+        .external(link, Time::ZERO, |io| {
+            wires.iter().for_each(|octets| codec.receive(octets, io));
+            codec.receive(&wire::octets::emit53(&user_cell(), Format::Uni), io);
+        })
+        .unwrap();
+    let batched = fillers.map(|word| Cell::new(CellHeader::from_word(word & 0xf), [0x6a; 48]));
+    let mut datagram = [0; MAX_OCTETS];
+    let octets = emit(0, &[&batched[..], &[user_cell()]].concat(), &mut datagram);
+    network.external(link, Time::ZERO, |io| Codec::new(Form::Batch).receive(&datagram[..octets], io)).unwrap();
+    let counters = network.link_info(link).unwrap().from_b.sent;
+    assert_eq!((counters.cells, counters.dropped_total()), (2, 0));
+}
 
 #[test]
 fn datagrams_that_wait_when_the_peer_begins_anew_are_counted() {
@@ -15,7 +47,7 @@ fn datagrams_that_wait_when_the_peer_begins_anew_are_counted() {
     let anew = 1 << 20;
     for (sequence, cells) in [(7, 1), (9, 2), (10, 4), (anew, 8), (anew + 1, 16)] {
         let mut datagram = [0; MAX_OCTETS];
-        let octets = emit(sequence, &vec![Cell::new(CellHeader::default(), [0; 48]); cells], &mut datagram);
+        let octets = emit(sequence, &vec![user_cell(); cells], &mut datagram);
         network.external(link, Time::ZERO, |io| codec.receive(&datagram[..octets], io)).unwrap();
     }
     let counters = network.link_info(link).unwrap().from_b.sent;
