@@ -24,8 +24,8 @@ pub use commands::{schema, ttcp};
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
-    apply, call, capture, circuit, config, demo, doctor, elsewhere, ip, lane, link, myrinet, oam, ping, recording,
-    relay, run, status, trace, transfer, up, vm,
+    apply, call, capture, circuit, config, demo, doctor, elsewhere, explain, ip, lane, link, myrinet, oam, ping,
+    recording, relay, run, status, trace, transfer, up, vm,
 };
 use context::Context;
 use std::path::PathBuf;
@@ -63,6 +63,8 @@ enum Command {
     Config(config::ConfigCommand),
     /// Links, circuits and endpoints, with counters of traffic and drops
     Status(status::Status),
+    /// What a reason to drop means, and what to do about it
+    Explain(explain::Explain),
     /// List, add and remove circuits
     #[command(subcommand)]
     Circuit(circuit::CircuitCommand),
@@ -149,6 +151,7 @@ fn perform(context: &Context, command: Command) -> Result<()> {
         Command::Apply(apply) => apply::run(context, &apply),
         Command::Config(command) => config::run(context, &command),
         Command::Status(status) => status::run(context, &status),
+        Command::Explain(explain) => explain::run(context, &explain),
         Command::Circuit(command) => circuit::run(context, &command),
         Command::Call(command) => call::run(context, &command),
         Command::Listen(command) => call::run_listen(context, &command),

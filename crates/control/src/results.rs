@@ -3,6 +3,7 @@
 
 pub mod demo;
 pub mod doctor;
+pub mod drops;
 pub mod relay;
 
 use schemars::JsonSchema;

@@ -8,6 +8,7 @@ pub(crate) mod config;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod elsewhere;
+pub(crate) mod explain;
 pub(crate) mod ip;
 pub(crate) mod lane;
 pub(crate) mod link;
