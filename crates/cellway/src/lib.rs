@@ -24,7 +24,7 @@ pub use commands::{schema, ttcp};
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
-    apply, call, capture, circuit, config, demo, doctor, elsewhere, explain, ip, lane, link, myrinet, oam, ping,
+    apply, call, capture, circuit, config, demo, doctor, drops, elsewhere, explain, ip, lane, link, myrinet, oam, ping,
     recording, relay, run, status, trace, transfer, up, vm,
 };
 use context::Context;
@@ -63,6 +63,8 @@ enum Command {
     Config(config::ConfigCommand),
     /// Links, circuits and endpoints, with counters of traffic and drops
     Status(status::Status),
+    /// What was dropped: where, of which circuit, which way and why
+    Drops(drops::Drops),
     /// What a reason to drop means, and what to do about it
     Explain(explain::Explain),
     /// List, add and remove circuits
@@ -151,6 +153,7 @@ fn perform(context: &Context, command: Command) -> Result<()> {
         Command::Apply(apply) => apply::run(context, &apply),
         Command::Config(command) => config::run(context, &command),
         Command::Status(status) => status::run(context, &status),
+        Command::Drops(drops) => drops::run(context, &drops),
         Command::Explain(explain) => explain::run(context, &explain),
         Command::Circuit(command) => circuit::run(context, &command),
         Command::Call(command) => call::run(context, &command),

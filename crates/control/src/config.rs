@@ -37,7 +37,7 @@ pub use engine::Engine;
 pub use file::{File, Host, Outside, Switch};
 pub use fits::{added, far_end};
 pub use interface::{Device, Interface, parse_address};
-pub use link::{Link, LinkFaults, RENAMED};
+pub use link::{Link, LinkFaults, OUTSIDE_CDVT, RENAMED};
 pub use shell::Shell;
 pub use signalling::Signalling;
 pub use tcp::{LinkTls, host as atmtcp_host, parse_atmtcp};

@@ -16,6 +16,7 @@ pub mod daemon;
 pub mod description;
 pub mod diagnostic;
 mod door;
+pub mod drops;
 pub mod execution;
 pub mod fault;
 pub mod folder;

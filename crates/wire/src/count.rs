@@ -66,6 +66,8 @@ reasons! {
         "The application is slow: give its endpoint more buffers, let it read faster, or use `flow = \"credit\"`.";
     RingFull "ring_full" "The endpoint's receive ring was full."
         "The application is slow: give its endpoint a longer receive ring, let it read faster, or use `flow = \"credit\"`.";
+    SocketFull "socket_full" "The system dropped datagrams at a socket: its buffer was full, because this program was late to read."
+        "Let the socket have a larger buffer: `cellway doctor` says what `net.core.rmem_max` should be.";
     QueueFull "queue_full" "A link's or switch port's queue was full."
         "Raise the link's `queue_cells` or its rate, give the circuit a contract, or use `flow = \"credit\"`.";
     ManagementFull "management_full" "The room that OAM cells of a circuit or port have in a queue was full."

@@ -135,6 +135,7 @@ fn link(add: &Add, stations: impl FnOnce() -> Result<Stations>) -> Result<Link> 
         bail!("--certificate belongs to atmtcp-tls:// and cells-tcp-tls://, or to --atmtcp");
     }
     let mut link = Link {
+        cdvt_us: None,
         ends: [near, far.station],
         rate: add.rate.clone(),
         delay_us: 0,

@@ -11,7 +11,7 @@ use control::protocol::{Applied, Checked, Done, LinkAdded, LinkRemoved, LinkSet,
 use control::reference;
 use control::results::demo::Demo;
 use control::results::doctor::Doctor;
-use control::results::drops::ExplainedReason;
+use control::results::drops::{Dropped, ExplainedReason};
 use control::results::relay::Relayed;
 use control::results::{
     CaptureBegun, Captured, Failed, Guest, HostAddresses, LaneJoined, LaneServing, Listening, Pinged, Replayed,
@@ -76,6 +76,8 @@ printed! {
     Vec<Replayed>: "replay";
     Doctor: "doctor";
     Vec<ExplainedReason>: "explain";
+    Vec<Dropped>: "drops";
+    Dropped: "(drops --follow, one for each)";
     Demo: "demo";
     Listening: "(ip receive begins, on standard error)";
     CaptureBegun: "(capture begins, on standard error)";

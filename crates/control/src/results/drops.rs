@@ -28,16 +28,15 @@ impl From<DropReason> for ExplainedReason {
 /// What was dropped at a place of a circuit or link in one direction, for one reason: `drops`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Dropped {
-    /// The element that dropped it: a host, a port of a switch, a link, an endpoint, a socket.
+    /// What dropped it: a host, a port of a switch, a link (with its socket), an endpoint, an adapter.
     pub place: String,
-    /// The circuit as its ends are written, or the VPI and VCI; `null` where the place does not know it.
+    /// The circuit's name; `null` where the place counts no circuits.
     pub circuit: Option<String>,
-    /// Which way it went: `from_a`, `from_b` on a link; `sent`, `received` at an end.
+    /// Which way it went: `from_a` or `from_b` on a link; `sent` or `received` at an end; `forward` or `backward` of a
+    /// circuit at a switch; `through` at a port.
     pub direction: String,
     /// Why: a name that `explain` knows.
     pub reason: String,
     /// How many cells or PDUs: since the network began, or with `--follow` since the line before.
     pub count: u64,
-    /// The first octets of the last one, in hexadecimal digits; `null` where they are not known.
-    pub head: Option<String>,
 }
