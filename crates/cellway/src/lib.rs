@@ -29,7 +29,7 @@ pub use commands::{schema, ttcp};
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
-    apply, call, capture, circuit, config, demo, doctor, elsewhere, export, ip, lane, link, myrinet, oam, ping,
+    apply, call, capture, circuit, config, demo, doctor, drops, elsewhere, explain, export, ip, lane, link, myrinet, oam, ping,
     recording, relay, run, status, trace, transfer, up, vm,
 };
 use context::Context;
@@ -79,6 +79,10 @@ enum Command {
     Config(config::ConfigCommand),
     /// Links, circuits and endpoints, with counters of traffic and drops
     Status(status::Status),
+    /// What was dropped: where, of which circuit, which way and why
+    Drops(drops::Drops),
+    /// What a reason to drop means, and what to do about it
+    Explain(explain::Explain),
     /// List, add and remove circuits
     #[command(subcommand)]
     Circuit(circuit::CircuitCommand),
@@ -170,6 +174,8 @@ fn perform(context: &Context, command: Command) -> Result<()> {
         Command::Reset(reset) => export::reset(context, &reset),
         Command::Config(command) => config::run(context, &command),
         Command::Status(status) => status::run(context, &status),
+        Command::Drops(drops) => drops::run(context, &drops),
+        Command::Explain(explain) => explain::run(context, &explain),
         Command::Circuit(command) => circuit::run(context, &command),
         Command::Call(command) => call::run(context, &command),
         Command::Listen(command) => call::run_listen(context, &command),

@@ -16,7 +16,7 @@ fn pages_of_reference_are_what_the_types_say() {
         all
     };
     let made = names(folder.path());
-    assert_eq!(made.len(), 3);
+    assert_eq!(made.len(), 4);
     if std::env::var_os("CELLWAY_WRITE").is_some() {
         std::fs::create_dir_all(&pages).unwrap();
         for name in &made {

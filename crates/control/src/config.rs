@@ -39,7 +39,7 @@ pub use engine::Engine;
 pub use file::{File, Host, Outside, Switch};
 pub use fits::{added, far_end, guest_of};
 pub use interface::{Device, Interface, parse_address};
-pub use link::{Link, LinkFaults, RENAMED};
+pub use link::{Link, LinkFaults, OUTSIDE_CDVT, RENAMED};
 pub use shell::Shell;
 pub use shown::shown;
 pub use signalling::Signalling;

@@ -17,6 +17,7 @@ pub mod description;
 pub mod deviations;
 pub mod diagnostic;
 mod door;
+pub mod drops;
 pub mod execution;
 pub mod export;
 pub mod fault;

@@ -417,6 +417,7 @@ impl Planner<'_> {
         let rebuilt = old.carries != new.carries
             || old.queue_cells != new.queue_cells
             || old.faults != new.faults
+            || old.tolerance != new.tolerance
             || labels(old) != labels(new);
         if rebuilt {
             let spec = Spec::Link(Box::new(had.clone()));

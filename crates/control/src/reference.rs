@@ -1,6 +1,10 @@
 //! Pages of reference made of JSON schemas, which are made of types: keys of descriptions, requests and answers of the
 //! management protocol, results of commands. In: schemas. Out: Markdown.
 
+mod drops;
+
+pub use drops::drops;
+
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

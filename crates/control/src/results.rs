@@ -3,6 +3,7 @@
 
 pub mod demo;
 pub mod doctor;
+pub mod drops;
 pub mod relay;
 
 use schemars::JsonSchema;
@@ -59,6 +60,13 @@ pub struct Pinged {
     pub lost: u32,
     /// Round trips in microseconds; `null` without any answer.
     pub rtt_us: Option<RoundTrips>,
+    /// Where nothing answered: the last point of the circuit that did; `null` where something answered or no point was
+    /// asked.
+    #[serde(default)]
+    pub last_point: Option<String>,
+    /// Why OAM cells cannot reach the far end, and what became of a PDU that was sent instead; `null` where they can.
+    #[serde(default)]
+    pub pdu_test: Option<String>,
 }
 
 /// Round trips in microseconds.
@@ -83,7 +91,14 @@ impl From<&Statistics> for Pinged {
         let (min, mean, median, p99, max) = (s.min_us, s.mean_us, s.median_us, s.p99_us, s.max_us);
         let rtt_us = RoundTrips { min, mean, median, p99, max, deviation: s.deviation_us };
         let lost = s.sent.saturating_sub(s.received);
-        Pinged { sent: s.sent, received: s.received, lost, rtt_us: (s.received > 0).then_some(rtt_us) }
+        Pinged {
+            sent: s.sent,
+            received: s.received,
+            lost,
+            rtt_us: (s.received > 0).then_some(rtt_us),
+            last_point: None,
+            pdu_test: None,
+        }
     }
 }
 

@@ -163,6 +163,10 @@ pub struct LinkStatus {
     pub delay_s: f64,
     /// Cells (or frames) that wait at most.
     pub queue_cells: usize,
+    /// By how much its far end outside may let cells come together, in seconds: contracts from there are tolerated so
+    /// much more.
+    #[serde(default)]
+    pub cdvt_s: f64,
     /// Whether it passes anything.
     pub up: bool,
     /// Whether it may.
@@ -540,6 +544,7 @@ fn link_status(router: &Router, counts: harvest::LinkCounts) -> Option<LinkStatu
         rate_cells_per_s: config.rate.map(|r| r.cells_per_s()),
         delay_s: config.delay.as_secs_f64(),
         queue_cells: config.queue_cells,
+        cdvt_s: config.tolerance.as_secs_f64(),
         up: counts.up,
         enabled: counts.enabled,
         outside: counts.outside,

@@ -4,7 +4,7 @@ use crate::frame::FrameAal;
 use crate::node::NodeIo;
 use std::os::fd::BorrowedFd;
 use traffic::Contract;
-use wire::{CircuitId, Counters, Time};
+use wire::{CellRate, CircuitId, Counters, Time};
 
 /// A shell at the external end of a link. Nothing in it blocks.
 ///
@@ -66,6 +66,10 @@ pub trait External: Send {
     /// Comes in every round, before a shell's [`External::run`] or after it; a shell to which that makes no difference
     /// does nothing.
     fn set_signal(&mut self, _signal: bool) {}
+
+    /// The rate of the link, `None` for an unlimited one: how much a socket may have to hold follows from it. Comes when
+    /// the shell is attached, and with each change.
+    fn set_rate(&mut self, _rate: Option<CellRate>) {}
 
     /// What the shell counts itself, by name, beside the link's own counters.
     fn counters(&self) -> Vec<(&'static str, Counters)> {

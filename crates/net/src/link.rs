@@ -51,6 +51,10 @@ pub struct LinkConfig {
     /// Whether the far end outside the process understands credit cells ([`wire::credit`]) and the way there keeps the
     /// order of cells.
     pub peer_takes_credits: bool,
+    /// By how much the far end outside the process lets cells come together, for its own scheduling and that of the
+    /// system between: the tolerance of contracts that come in from there grows by it. It is no part of a delay that is
+    /// promised.
+    pub tolerance: Duration,
     /// The largest VPI that its cell headers hold: 255 where they are the UNI's (I.361).
     pub max_vpi: Vpi,
     /// The part of the link that calls have; circuits of a description take none of it.
@@ -87,6 +91,7 @@ impl Default for LinkConfig {
             queue_cells: 4096,
             faults: None,
             peer_takes_credits: false,
+            tolerance: Duration::ZERO,
             max_vpi: Vpi::MAX,
             calls: None,
         }

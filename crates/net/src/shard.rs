@@ -414,6 +414,9 @@ impl Shard {
         let Some(link) = self.link_mut(id) else { return };
         (link.config.rate, link.config.delay) = (rate, delay);
         let queue = link.config.queue_cells;
+        if let Some((_, shell)) = self.externals.iter_mut().find(|(link, _)| *link == id) {
+            shell.set_rate(rate);
+        }
         for line in self.own_lines(id) {
             self.lines.moved.insert(line);
             match self.lines.lines.get_mut(line as usize) {

@@ -97,6 +97,15 @@ impl Default for Profile {
 /// Kilkki).
 const SHARE_PERCENT: u16 = 80;
 
+/// How late whoever runs the network may be on a loaded machine: meanwhile cells of a contract wait.
+const LATE_SECONDS: f64 = 0.3;
+
+/// Cells that a circuit with a contract may have queued: what its rate brings in 300 ms, and no fewer than best effort.
+fn queue_of(contract: &Contract) -> u16 {
+    let cells = contract.reserved().map_or(0.0, |rate| rate.cells_per_s() * LATE_SECONDS);
+    (cells as u16).max(Profile::default().queue_cells)
+}
+
 impl Profile {
     /// The profile of a contract in a switch with a queue of `queue_cells` at each port; `aal5`: cells are those of
     /// PDUs. Beyond half of the queue, shares count and cells of low priority are refused; beyond a quarter, cells are
@@ -130,6 +139,7 @@ impl Profile {
                 traffic::Discard::Selective => Discard::Selective { threshold, percent },
                 traffic::Discard::Fair => Discard::Fair { threshold, percent },
             },
+            queue_cells: queue_of(contract),
             low_priority_cells: Some(threshold),
             congestion_cells: Some(queue_cells / 4),
             ..plain

@@ -3,9 +3,9 @@
 //! A drop is not an error: it is a counter with a reason. This list is the one that code, `status`, metrics and
 //! documentation share.
 
-/// Declares the reasons once: variant, name in output, meaning.
+/// Declares the reasons once: variant, name in output, meaning, cure.
 macro_rules! reasons {
-    ($($variant:ident $name:literal $meaning:literal;)+) => {
+    ($($variant:ident $name:literal $meaning:literal $cure:literal;)+) => {
         /// Why something was dropped.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u8)]
@@ -24,43 +24,82 @@ macro_rules! reasons {
             pub const fn meaning(self) -> &'static str {
                 match self { $(DropReason::$variant => $meaning),+ }
             }
+
+            /// What one can do about it, in a sentence.
+            pub const fn cure(self) -> &'static str {
+                match self { $(DropReason::$variant => $cure),+ }
+            }
         }
     };
 }
 
 reasons! {
-    HeaderError "header_error" "A cell header's HEC does not match and cannot be corrected (I.432.1).";
-    UnknownCircuit "unknown_circuit" "No circuit of this VPI and VCI exists here.";
-    WrongPort "wrong_port" "The circuit is on another port of the host than the one that this came in at.";
-    NotOpen "not_open" "The circuit exists, and no endpoint has opened it.";
-    WrongAal "wrong_aal" "A cell or PDU of another adaptation layer than the circuit's.";
-    Malformed "malformed" "A frame, cell or PDU that its format does not allow.";
-    Crc "crc" "A PDU's or cell's CRC does not match.";
-    Length "length" "A PDU's length field contradicts the cells that came.";
-    Oversize "oversize" "A PDU longer than the circuit's maximum SDU or than its buffer.";
-    Aborted "aborted" "The sender gave the PDU up (AAL5 length 0, AAL3/4 EOM with LI 63).";
-    Timeout "timeout" "A PDU's next cell did not come in time.";
-    Sequence "sequence" "A sequence number shows loss or repetition within a PDU.";
-    Tag "tag" "A PDU ends with another tag than it began with: cells of two PDUs (AAL3/4 BTag, ETag).";
-    TooManyOpen "too_many_open" "A PDU began while as many were open as may be at once (AAL3/4 MIDs of a circuit).";
-    NoBuffer "no_buffer" "The endpoint had no free buffer.";
-    RingFull "ring_full" "The endpoint's receive ring was full.";
-    QueueFull "queue_full" "A link's or switch port's queue was full.";
-    ManagementFull "management_full" "The room that OAM cells of a circuit or port have in a queue was full.";
-    EarlyDiscard "early_discard" "A whole PDU for which a queue had no room when it began (EPD).";
-    PartialDiscard "partial_discard" "The rest of a PDU that had lost a cell (PPD).";
-    TableFull "table_full" "No entry was free for a new circuit or PDU.";
-    NonConforming "non_conforming" "Beyond the circuit's traffic contract (GCRA).";
-    NotPermitted "not_permitted" "A descriptor or message that its sender has no right to.";
-    BadDescriptor "bad_descriptor" "A descriptor that points outside the segment or names no channel.";
-    LinkDown "link_down" "The link was down.";
-    Lost "lost" "Lost on purpose, by a fault that the test world or the user asked for.";
-    Closed "closed" "The circuit or endpoint was closed before delivery.";
+    HeaderError "header_error" "A cell header's HEC does not match and cannot be corrected (I.432.1)."
+        "Test the line with `cellway doctor`; on a link with `faults`, lower `corruption`; check that both ends use the same header (`uni`, `nni`).";
+    UnknownCircuit "unknown_circuit" "No circuit of this VPI and VCI exists here."
+        "Add the circuit (`cellway circuit add`), or correct the VPI and VCI at the sender; `cellway circuit list` shows what exists.";
+    WrongPort "wrong_port" "The circuit is on another port of the host than the one that this came in at."
+        "Connect the circuit to the port that the cells come in at, or move the link: `cellway circuit list` shows the way of each circuit.";
+    NotOpen "not_open" "The circuit exists, and no endpoint has opened it."
+        "Start the application that is to receive (`cellway receive`) before the sender.";
+    WrongAal "wrong_aal" "A cell or PDU of another adaptation layer than the circuit's."
+        "Open both ends of the circuit with the same adaptation layer (`aal`).";
+    Malformed "malformed" "A frame, cell or PDU that its format does not allow."
+        "Check that the peer speaks the protocol and form that this link is configured for (`form`, `header`).";
+    Crc "crc" "A PDU's or cell's CRC does not match."
+        "Cells of the PDU were lost or changed on the way: look for drops at the switches and links before this one.";
+    Length "length" "A PDU's length field contradicts the cells that came."
+        "Cells of the PDU were lost on the way: look for drops at the switches and links before this one.";
+    Oversize "oversize" "A PDU longer than the circuit's maximum SDU or than its buffer."
+        "Send shorter SDUs, or raise the circuit's `max_sdu` or the receiver's buffer size.";
+    Aborted "aborted" "The sender gave the PDU up (AAL5 length 0, AAL3/4 EOM with LI 63)."
+        "Find out from the sending application why it gave the PDU up; nothing is wrong with the network.";
+    Timeout "timeout" "A PDU's next cell did not come in time."
+        "The sender stopped within a PDU, or cells were lost: look for drops before this place.";
+    Sequence "sequence" "A sequence number shows loss or repetition within a PDU."
+        "Datagrams or cells were lost, repeated or late on the way: use `cells_tcp`, or a path with less loss, between the machines.";
+    Tag "tag" "A PDU ends with another tag than it began with: cells of two PDUs (AAL3/4 BTag, ETag)."
+        "Cells between two PDUs were lost on the way: look for drops at the switches and links before this one.";
+    TooManyOpen "too_many_open" "A PDU began while as many were open as may be at once (AAL3/4 MIDs of a circuit)."
+        "Let the sender interleave fewer PDUs (MIDs) on the circuit.";
+    NoBuffer "no_buffer" "The endpoint had no free buffer."
+        "The application is slow: give its endpoint more buffers, let it read faster, or use `flow = \"credit\"`.";
+    RingFull "ring_full" "The endpoint's receive ring was full."
+        "The application is slow: give its endpoint a longer receive ring, let it read faster, or use `flow = \"credit\"`.";
+    SocketFull "socket_full" "The system dropped datagrams at a socket: its buffer was full, because this program was late to read."
+        "Let the socket have a larger buffer: `cellway doctor` says what `net.core.rmem_max` should be.";
+    QueueFull "queue_full" "A link's or switch port's queue was full."
+        "Raise the link's `queue_cells` or its rate, give the circuit a contract, or use `flow = \"credit\"`.";
+    ManagementFull "management_full" "The room that OAM cells of a circuit or port have in a queue was full."
+        "Send OAM cells less often on the circuit: lower the rate of `ping`, or use larger blocks of monitoring.";
+    EarlyDiscard "early_discard" "A whole PDU for which a queue had no room when it began (EPD)."
+        "Best-effort senders offer more than the output carries: raise its rate or `queue_cells`, or use `flow = \"credit\"`.";
+    PartialDiscard "partial_discard" "The rest of a PDU that had lost a cell (PPD)."
+        "A cell of the PDU was dropped before: mend the cause of that drop, shown at the same place.";
+    TableFull "table_full" "No entry was free for a new circuit or PDU."
+        "Raise the bound in the description that is reached (`max_routes`, `max_endpoints`, ...), or remove circuits.";
+    NonConforming "non_conforming" "Beyond the circuit's traffic contract (GCRA)."
+        "Send at the contract's rate; where cells arrive in bursts (between machines), raise the circuit's `cdvt_us`.";
+    NotPermitted "not_permitted" "A descriptor or message that its sender has no right to."
+        "Ask for the right in `[access]` of the description, or run the program as a user who has it.";
+    BadDescriptor "bad_descriptor" "A descriptor that points outside the segment or names no channel."
+        "Mend the application: it passes buffers outside its segment, or a channel that it has closed.";
+    LinkDown "link_down" "The link was down."
+        "Bring the link up (`cellway link up`), or start its far end; `cellway status` says what it waits for.";
+    Lost "lost" "Lost on purpose, by a fault that the test world or the user asked for."
+        "Remove the link's `faults` if the loss is not wanted.";
+    Closed "closed" "The circuit or endpoint was closed before delivery."
+        "Keep the circuit or endpoint open until everything has arrived.";
 }
 
 impl DropReason {
     /// How many reasons there are.
     pub const COUNT: usize = Self::ALL.len();
+
+    /// The reason of this name in output.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|reason| reason.name() == name)
+    }
 }
 
 impl core::fmt::Display for DropReason {
@@ -137,6 +176,21 @@ mod tests {
         for (i, r) in DropReason::ALL.iter().enumerate() {
             assert_eq!(*r as usize, i);
         }
+    }
+
+    #[test]
+    fn every_reason_has_a_meaning_and_a_cure_of_its_own() {
+        let mut said = BTreeSet::new();
+        for reason in DropReason::ALL {
+            for sentence in [reason.meaning(), reason.cure()] {
+                assert!(sentence.len() > 20 && sentence.ends_with('.'), "{reason}: {sentence:?}");
+                assert!(sentence.starts_with(|c: char| c.is_ascii_uppercase()), "{reason}: {sentence:?}");
+            }
+            assert!(said.insert(reason.meaning()), "{reason} means what another reason does");
+            assert_ne!(reason.meaning(), reason.cure());
+            assert_eq!(DropReason::named(reason.name()), Some(*reason));
+        }
+        assert_eq!(DropReason::named("no_such_reason"), None);
     }
 
     #[test]

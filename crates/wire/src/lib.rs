@@ -28,6 +28,7 @@ pub mod crc;
 pub mod credit;
 pub mod delineation;
 pub mod erf;
+pub mod heartbeat;
 pub mod hec;
 #[cfg(test)]
 mod hex;

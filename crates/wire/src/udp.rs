@@ -9,7 +9,8 @@
 //! | 4..8 | sequence number of the datagram, for counting loss |
 //! | 8.. | cells of 52 octets: header without HEC (UDP has its own checksum), payload |
 //!
-//! 27 cells and the head make 1412 octets, which fit an Ethernet frame. Between Cellways, a TCP connection carries the
+//! Version 2 adds a datagram without cells, by which the ends show that they live ([`crate::heartbeat`]); batches of
+//! cells are the same in both versions. 27 cells and the head make 1412 octets, which fit an Ethernet frame. Between Cellways, a TCP connection carries the
 //! same batches one behind the other.
 
 use crate::Error;

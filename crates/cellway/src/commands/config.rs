@@ -81,7 +81,8 @@ pub fn run(context: &Context, command: &ConfigCommand) -> Result<()> {
             })
         }
         ConfigCommand::Show { file } => {
-            let config = load(&kinds(), file)?;
+            let mut config = load(&kinds(), file)?;
+            config.file.link.iter_mut().for_each(config::Link::spell_out);
             let text = config::shown(&config.file).context("showing the description")?;
             output::print(context, &Whole(config.file), || text)
         }

@@ -1,5 +1,7 @@
 //! `cellway doctor`: what this machine can and cannot do, and what to do about it.
 
+mod between_machines;
+
 use crate::context::Context;
 use crate::output;
 use anyhow::Result;
@@ -98,6 +100,8 @@ pub(crate) fn run(context: &Context) -> Result<()> {
             },
             "run as root, or use the in-process stack: cellway ip ping, send, receive",
         ),
+        between_machines::sockets(),
+        between_machines::lateness(),
         check("kernel ATM", true, if kernel_atm { "there, and not used" } else { "not there, and not needed" }, ""),
         check(
             "library for old programs (cellway run)",

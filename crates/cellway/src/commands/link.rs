@@ -186,6 +186,7 @@ fn link(add: &Add, stations: impl FnOnce() -> Result<Stations>) -> Result<Link> 
         usage!("--certificate belongs to atmtcp-tls:// and cells-tcp-tls://, or to --atmtcp and --cells-tcp");
     }
     let mut link = Link {
+        cdvt_us: None,
         ends: [near, far.station],
         rate: add.rate.clone(),
         delay_us: add.delay_us,

@@ -118,8 +118,14 @@ mod tests {
         let status = control::status::collect(daemon.controller()).unwrap();
         let carried = || Transferred::new(1000, Duration::from_millis(1), "00".into());
         let rtt_us = RoundTrips { min: 1.0, mean: 2.0, median: 2.0, p99: 3.0, max: 3.0, deviation: 0.5 };
-        let pinged =
-            |received| Pinged { sent: 1, received, lost: 1 - received, rtt_us: (received > 0).then_some(rtt_us) };
+        let pinged = |received| Pinged {
+            sent: 1,
+            received,
+            lost: 1 - received,
+            rtt_us: (received > 0).then_some(rtt_us),
+            last_point: None,
+            pdu_test: None,
+        };
         let page = html(&Demo {
             file: DemoFile { path: "<b>".into(), octets: 1000, sent: carried(), received: carried() },
             oam: DemoOam { segment: pinged(1), end_to_end: pinged(0) },

@@ -11,6 +11,7 @@ use control::protocol::{Applied, Checked, Done, Exported, LinkAdded, LinkRemoved
 use control::reference;
 use control::results::demo::Demo;
 use control::results::doctor::Doctor;
+use control::results::drops::{Dropped, ExplainedReason};
 use control::results::relay::Relayed;
 use control::results::{
     CaptureBegun, Captured, Failed, Guest, HostAddresses, LaneJoined, LaneServing, Listening, Pinged, Replayed,
@@ -75,6 +76,9 @@ printed! {
     Captured: "capture";
     Vec<Replayed>: "replay";
     Doctor: "doctor";
+    Vec<ExplainedReason>: "explain";
+    Vec<Dropped>: "drops";
+    Dropped: "(drops --follow, one for each)";
     Demo: "demo";
     Listening: "(ip receive begins, on standard error)";
     CaptureBegun: "(capture begins, on standard error)";
@@ -106,9 +110,10 @@ pub struct Schema {
 }
 
 /// The pages, by name.
-fn pages() -> [(&'static str, String); 3] {
+fn pages() -> [(&'static str, String); 4] {
     [
         ("configuration.md", reference::configuration(&kinds().schema_for::<File>())),
+        ("drops.md", reference::drops()),
         ("protocol.md", reference::protocol(&control::protocol::schema(&kinds()))),
         ("results.md", reference::results("cellway", &complete_results())),
     ]

@@ -1,6 +1,7 @@
 //! `cellway status`: links, circuits and endpoints, with what passed and what was dropped and why.
 
 use crate::client::{self, ask_for, ask_text};
+use crate::commands::explain;
 use crate::context::Context;
 use crate::kinds::kinds;
 use crate::output::{self, drops};
@@ -9,6 +10,7 @@ use clap::Args;
 use control::protocol::Request;
 use control::status::{CircuitRow, LinkStatus, Status as Everything};
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::io::{IsTerminal as _, Write as _};
 use std::time::Duration;
 
@@ -176,7 +178,7 @@ fn overview(status: &Everything) -> String {
     let head = ["endpoint", "events", "path", "channels", "PDUs sent", "PDUs received", "dropped"];
     let engine = &status.engine;
     format!(
-        "{}{}{}\n{}{}\n{}{}\nengine: {:.1} % busy in {:.0} s, {} rounds, {} sleeps, longest round {:.0} us; revision {}{}\n",
+        "{}{}{}\n{}{}\n{}{}\nengine: {:.1} % busy in {:.0} s, {} rounds, {} sleeps, longest round {:.0} us; revision {}{}\n{}",
         links_text(&status.links),
         switches_text(status),
         status.of_kinds.overview(),
@@ -195,7 +197,19 @@ fn overview(status: &Everything) -> String {
         } else {
             String::new()
         },
+        explain::footnotes(all_drops(status, &circuits)),
     )
+}
+
+/// All counts of drops that the overview shows.
+fn all_drops<'a>(
+    status: &'a Everything,
+    circuits: &'a [CircuitRow],
+) -> impl Iterator<Item = &'a BTreeMap<String, u64>> {
+    let links = status.links.iter().flat_map(|link| [&link.from_a.sent.dropped, &link.from_b.sent.dropped]);
+    let ends = circuits.iter().flat_map(|circuit| circuit.ends.iter().map(|end| &end.dropped));
+    let endpoints = status.endpoints.iter().map(|endpoint| &endpoint.received.dropped);
+    links.chain(status.switches.iter().map(|switch| &switch.dropped)).chain(ends).chain(endpoints)
 }
 
 /// `cellway status`

@@ -1,6 +1,7 @@
 //! `cellway trace`: the points of a circuit, by OAM loopback (I.610).
 
 use crate::client::{self, Size, goes_on, interrupted};
+use crate::commands::unanswered::last_point;
 use crate::context::Context;
 use crate::output;
 use crate::units;
@@ -27,7 +28,7 @@ pub(crate) struct Trace {
     #[arg(short = 'c', long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     count: u32,
     /// Milliseconds to wait for the far end
-    #[arg(short = 'W', long = "timeout-ms", value_name = "MS", default_value = "5000", value_parser = units::millis)]
+    #[arg(short = 'W', long = "timeout-ms", value_name = "MS", default_value = "2500", value_parser = units::millis)]
     timeout: Duration,
 }
 
@@ -59,11 +60,15 @@ pub(crate) fn run(context: &Context, trace: &Trace) -> Result<()> {
             tracer.handle_cell(&cell, now());
         }
         tracer.handle_timeout(now());
+        // A far end that does not answer the first probe is not asked again: what answered is known by now.
+        if tracer.end().is_empty() && now() >= Time::ZERO + Duration::from_millis(trace.timeout_ms) {
+            break;
+        }
     }
     let traced = Traced::new(&trace.host, trace.circuit, trace.count, &tracer);
     output::print(context, &traced, || to_text(&traced))?;
     if tracer.end().is_empty() {
-        let after = tracer.hops().last().map_or_else(|| trace.host.clone(), |hop| hop.location.to_string());
+        let after = last_point(&tracer, &trace.host);
         bail!(
             "no answer from the far end of {}: the circuit is broken beyond {after}, or nobody is there",
             trace.circuit

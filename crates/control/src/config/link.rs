@@ -15,6 +15,9 @@ use std::time::Duration;
 /// Cells that may wait at a side of a link.
 const QUEUE_CELLS: std::ops::RangeInclusive<usize> = 16..=1 << 20;
 
+/// Between machines, threads and sockets let cells come together by up to so much.
+pub const OUTSIDE_CDVT: Duration = Duration::from_millis(50);
+
 /// Keys that had another name in the release before: that name, and the one of today.
 pub const RENAMED: [(&str, &str); 3] = [("real", "peer_circuits_to"), ("tcp", "cells_tcp"), ("udp", "cells_udp")];
 
@@ -36,6 +39,10 @@ pub struct Link {
     /// Cells (or frames) that wait at most.
     #[serde(default = "queue_cells")]
     pub queue_cells: usize,
+    /// By how much the far end outside may let cells come together, in microseconds: contracts that come in from there
+    /// are tolerated so much more. Without: 50 000 with `cells_udp`, `cells_tcp` or `atmtcp`, else 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cdvt_us: Option<u64>,
     /// Faults on purpose.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub faults: Option<LinkFaults>,
@@ -182,6 +189,7 @@ impl Link {
                 Some(Shell::Udp(udp)) => udp.form == "batch",
                 _ => false,
             },
+            tolerance: self.tolerance(),
             max_vpi: if self.cells_udp.as_ref().is_some_and(|udp| udp.form == "cell" && udp.header != "nni") {
                 wire::Vpi::MAX_UNI
             } else {
@@ -192,6 +200,18 @@ impl Link {
         config.calls = self.signalling.as_ref().and_then(|s| faults.take("signalling", s.share(&config)));
         let [a, b] = [0, 1].map(|n| faults.take(("ends", n), self.ends[n].parse::<Attachment>()));
         Some((LinkDescription { ends: [a?, b?], config }, shell))
+    }
+
+    /// Writes out what follows from the kind of link.
+    pub fn spell_out(&mut self) {
+        self.cdvt_us.get_or_insert(self.tolerance().as_micros() as u64);
+    }
+
+    /// What `cdvt_us` says, or means by the kind of link.
+    fn tolerance(&self) -> Duration {
+        let sockets = self.cells_udp.is_some() || self.cells_tcp.is_some() || self.atmtcp.is_some();
+        let default = if sockets { OUTSIDE_CDVT } else { Duration::ZERO };
+        self.cdvt_us.map_or(default, Duration::from_micros)
     }
 
     fn shell(&self, folder: &Path, faults: &mut Faults) -> Option<Shell> {

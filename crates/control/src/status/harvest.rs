@@ -6,6 +6,7 @@ use crate::controller::SLICE;
 use anyhow::Result;
 use host::engine::{Core, EngineHandle, EngineStats, processor_time};
 use host::{EndpointId, EndpointStatus, HostInterface};
+use net::external::External;
 use net::topology::{LinkKey, SwitchHop};
 use net::{CircuitCounters, End, LineCounters, Network, NodeId, SwitchElement};
 use std::sync::Arc;
@@ -176,11 +177,17 @@ pub(super) fn links(engine: &EngineHandle, count: usize) -> Result<Vec<LinkCount
             let Some(key) = core.fabric.router().link_after(rows.last().map(|row| row.key)) else { return true };
             let id = core.fabric.link_id(key);
             let info = id.and_then(|id| core.network.link_info(id));
-            let outside = core.network.externals().find(|(link, _)| Some(*link) == id).map(|(_, shell)| shell.status());
+            let shell = core.network.externals().find(|(link, _)| Some(*link) == id).map(|(_, shell)| shell);
+            let outside = shell.map(External::status);
+            let at_socket = shell.map(External::counters).unwrap_or_default();
             let (up, enabled) = info.as_ref().map_or((false, false), |info| (info.up, info.enabled));
             let (ends, lines) = info.map(|info| (info.ends, [info.from_a, info.from_b])).unzip();
             let intakes = ends.map(|[a, b]| [b, a].map(|end| intake_at(&mut core.network, end)));
-            let (lines, intakes) = (lines.unwrap_or_default(), intakes.unwrap_or_default());
+            let (mut lines, intakes) = (lines.unwrap_or_default(), intakes.unwrap_or_default());
+            if let Some(outer) = ends.and_then(|ends| ends.iter().position(|end| *end == End::External)) {
+                let dropped = at_socket.iter().flat_map(|(_, counters)| counters.drops());
+                dropped.for_each(|(reason, n)| lines[outer].sent.drop_n(reason, n));
+            }
             rows.push(LinkCounts { key, up, enabled, outside, lines, intakes });
         }
         false

@@ -110,10 +110,21 @@ pub(crate) fn receive_together(socket: BorrowedFd<'_>) -> bool {
     set_int(socket, libc::UDP_GRO, 1)
 }
 
+/// Gives a socket room to send so many octets, also beyond what the administrator allows to all: that needs a right.
+pub(crate) fn set_send_buffer_force(socket: BorrowedFd<'_>, octets: usize) -> rustix::io::Result<()> {
+    let octets = libc::c_int::try_from(octets).unwrap_or(libc::c_int::MAX);
+    let done = set_option(socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, octets);
+    if done { Ok(()) } else { Err(rustix::io::Errno::PERM) }
+}
+
 fn set_int(socket: BorrowedFd<'_>, option: libc::c_int, value: libc::c_int) -> bool {
+    set_option(socket, libc::SOL_UDP, option, value)
+}
+
+fn set_option(socket: BorrowedFd<'_>, level: libc::c_int, option: libc::c_int, value: libc::c_int) -> bool {
     let length = size_of::<libc::c_int>() as libc::socklen_t;
     // SAFETY: the descriptor is open while it is borrowed, and the option's value is an int of the length given.
-    unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_UDP, option, (&raw const value).cast(), length) == 0 }
+    unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const value).cast(), length) == 0 }
 }
 
 /// Sends datagrams of `segment` octets each, but the last, which may be shorter, as one message.

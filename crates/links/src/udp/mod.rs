@@ -5,14 +5,19 @@
 //! [`Codec`] is the part without a socket, [`Shell`] the socket, which sends and receives many datagrams by one system
 //! call.
 
+mod buffers;
+pub mod heartbeat;
 mod order;
 mod shell;
 
+pub use buffers::{buffer_octets, granted_octets};
 pub use shell::Shell;
 
+use heartbeat::Heartbeats;
 use net::node::NodeIo;
 use order::{DatagramFate, Order};
 use wire::cell::CELL_OCTETS;
+use wire::heartbeat::Heartbeat;
 use wire::octets::{Format, emit53, parse53};
 use wire::udp::{Batch, MAX_CELLS, MAX_OCTETS, emit};
 use wire::{DropReason, Time, Vpi, hec};
@@ -34,6 +39,7 @@ pub struct Codec {
     next_out: u32,
     order: Order,
     corrected_headers: u64,
+    heartbeats: Heartbeats,
 }
 
 /// Datagrams written one behind the other: octets of each but the last, which may be shorter.
@@ -57,7 +63,18 @@ impl Codec {
     /// own peer has begun anew.
     pub fn starting_at(form: Form, first: u32) -> Self {
         let receiver = hec::Receiver::default();
-        Codec { form, receiver, next_out: first, order: Order::default(), corrected_headers: 0 }
+        let heartbeats = Heartbeats::new(first);
+        Codec { form, receiver, next_out: first, order: Order::default(), corrected_headers: 0, heartbeats }
+    }
+
+    /// Whether the peer lives, where the form has heartbeats.
+    pub fn heartbeats(&self) -> Option<&Heartbeats> {
+        matches!(self.form, Form::Batch).then_some(&self.heartbeats)
+    }
+
+    /// The same, to be given the time and to be asked for what is due.
+    pub fn heartbeats_mut(&mut self) -> Option<&mut Heartbeats> {
+        matches!(self.form, Form::Batch).then_some(&mut self.heartbeats)
     }
 
     /// Datagrams that gaps in the sequence numbers show to be missing, and that have not come late (batches only).
@@ -94,8 +111,13 @@ impl Codec {
     pub fn receive(&mut self, datagram: &[u8], io: &mut NodeIo<'_>) {
         match self.form {
             Form::Cell(format) => self.receive_cell(datagram, format, io),
+            Form::Batch if Heartbeat::is_one(datagram) => match Heartbeat::parse(datagram) {
+                Ok(heartbeat) => self.heartbeats.handle_heartbeat(&heartbeat, io.now()),
+                Err(_) => io.count_drops(0, DropReason::Malformed, 1),
+            },
             Form::Batch => match Batch::new_checked(datagram) {
                 Ok(batch) => {
+                    self.heartbeats.handle_cells(io.now());
                     let place = self.order.note(batch.sequence, datagram, io.now());
                     for old in self.order.take_abandoned() {
                         let cells = Batch::new_checked(&old).map_or(0, |batch| batch.cells().count());

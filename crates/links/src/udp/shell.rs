@@ -1,20 +1,19 @@
 //! A UDP link's socket. Datagrams from other addresses than the peer's are dropped by the system.
 
-use super::{Codec, Form, Written};
+use super::buffers::set_buffers;
+use super::heartbeat::Heartbeats;
+use super::{Codec, Form, Written, buffer_octets};
 use crate::sys::datagrams::{self, Inbox, MAX_SENT, MAX_SENT_OCTETS};
 use net::external::External;
 use net::node::NodeIo;
-use rustix::net::sockopt;
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
-use wire::{Counters, DropReason, Time};
+use wire::{CellRate, Counters, DropReason, Time};
 
 /// Times that the socket is read or written in one call at most, so that a fast peer leaves time to others.
 const CALLS: usize = 4;
 
-/// Room that the system is asked for at the socket: datagrams of a single cell take much more of it than their octets.
-const BUFFER_OCTETS: usize = 4 << 20;
 /// Errors of sending datagrams as one message that sending them one by one may not have.
 const NOT_TOGETHER: [i32; 5] = [libc::EIO, libc::EINVAL, libc::EMSGSIZE, libc::ENOPROTOOPT, libc::EOPNOTSUPP];
 
@@ -30,6 +29,8 @@ pub struct Shell {
     outbox: Box<[u8]>,
     /// The system takes many datagrams as one message.
     together: bool,
+    /// When it was run last.
+    now: Time,
 }
 
 impl Shell {
@@ -48,9 +49,7 @@ impl Shell {
     pub fn with_socket(socket: UdpSocket, peer: SocketAddr, form: Form) -> io::Result<Self> {
         socket.connect(peer)?;
         socket.set_nonblocking(true)?;
-        // More than the administrator allows needs a right; where neither is given, the system's default stays.
-        let _ = sockopt::set_socket_recv_buffer_size_force(&socket, BUFFER_OCTETS)
-            .or_else(|_| sockopt::set_socket_recv_buffer_size(&socket, BUFFER_OCTETS));
+        set_buffers(&socket, buffer_octets(None));
         // An older system hands over one by one.
         datagrams::receive_together(socket.as_fd());
         Ok(Shell {
@@ -61,6 +60,7 @@ impl Shell {
             inbox: Inbox::new(),
             outbox: vec![0; MAX_SENT_OCTETS].into_boxed_slice(),
             together: true,
+            now: Time::ZERO,
         })
     }
 
@@ -99,6 +99,24 @@ impl Shell {
         }
         self.deliver(io);
         false
+    }
+
+    /// Sends the heartbeat that is due, and notices a peer that is silent once all that has come is read.
+    fn watch(&mut self, io: &mut NodeIo<'_>, now: Time) {
+        let missed = |codec: &Codec| codec.heartbeats().and_then(Heartbeats::missed_at).is_some_and(|at| at <= now);
+        let all_read = !missed(&self.codec) || self.read(io);
+        let Some(heartbeats) = self.codec.heartbeats_mut() else { return };
+        if all_read {
+            heartbeats.handle_timeout(now)
+        } else {
+            heartbeats.handle_unread(now)
+        }
+        if let Some(heartbeat) = heartbeats.poll_transmit(now) {
+            // One that is lost is followed by the next. The first attempt may be answered with an error of an earlier
+            // datagram.
+            let octets = heartbeat.emit();
+            let _ = self.socket.send(&octets).or_else(|_| self.socket.send(&octets));
+        }
     }
 
     /// Sends what has been written; gives how many datagrams and cells went. None: the socket is full.
@@ -155,7 +173,9 @@ impl External for Shell {
     }
 
     fn run(&mut self, io: &mut NodeIo<'_>, now: Time) -> bool {
+        self.now = now;
         let before = io.room(0);
+        self.watch(io, now);
         self.codec.release(io);
         self.deliver(io);
         // What is overdue may be at the socket.
@@ -182,17 +202,31 @@ impl External for Shell {
 
     fn poll_timeout(&self) -> Option<Time> {
         // Where the link has no room, time does not help.
-        self.codec.poll_timeout().filter(|_| self.inbox.first().is_none())
+        let order = self.codec.poll_timeout().filter(|_| self.inbox.first().is_none());
+        let heartbeats = self.codec.heartbeats().and_then(Heartbeats::poll_timeout);
+        order.into_iter().chain(heartbeats).min()
     }
 
     fn is_up(&self) -> bool {
-        true
+        self.codec.heartbeats().is_none_or(Heartbeats::is_up)
+    }
+
+    fn set_signal(&mut self, signal: bool) {
+        if let Some(heartbeats) = self.codec.heartbeats_mut() {
+            heartbeats.set_signal(signal);
+        }
+    }
+
+    fn set_rate(&mut self, rate: Option<CellRate>) {
+        set_buffers(&self.socket, buffer_octets(rate));
     }
 
     fn counters(&self) -> Vec<(&'static str, Counters)> {
         let mut datagrams = Counters::default();
-        datagrams.drop_n(DropReason::Sequence, self.codec.lost_datagrams());
-        datagrams.drop_n(DropReason::QueueFull, self.overflowed_datagrams().into());
+        let overflowed = u64::from(self.overflowed_datagrams());
+        // Those that the system dropped are missing in the sequence too.
+        datagrams.drop_n(DropReason::Sequence, self.codec.lost_datagrams().saturating_sub(overflowed));
+        datagrams.drop_n(DropReason::SocketFull, overflowed);
         vec![("datagrams", datagrams)]
     }
 
@@ -207,6 +241,9 @@ impl External for Shell {
         ];
         for (n, what) in told.into_iter().filter(|(n, _)| *n > 0) {
             text += &format!(", {n} datagrams {what}");
+        }
+        if let Some(trouble) = self.codec.heartbeats().and_then(|heartbeats| heartbeats.trouble(self.now)) {
+            text += &format!(", {trouble}");
         }
         text
     }

@@ -7,9 +7,10 @@ use crate::node::NodeIo;
 use wire::{CircuitId, Time};
 
 impl Shard {
-    pub(crate) fn attach(&mut self, id: LinkId, external: Box<dyn External>) -> bool {
+    pub(crate) fn attach(&mut self, id: LinkId, mut external: Box<dyn External>) -> bool {
         let fits = self.link(id).is_some_and(|l| l.ends.contains(&End::External));
         if fits {
+            external.set_rate(self.link(id).and_then(|link| link.config.rate));
             self.externals.retain(|(link, _)| *link != id);
             self.externals.push((id, external));
             self.let_shell(id, false);

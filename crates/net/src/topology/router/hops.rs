@@ -47,9 +47,10 @@ impl Router {
         self.inventory.stations.get(station)?.ports.get(&port).copied()
     }
 
-    /// By how much a link lets the delays of cells differ.
+    /// By how much a link lets the delays of cells differ, as far as contracts must tolerate it.
     pub(in crate::topology) fn link_variation(&self, link: LinkKey) -> Duration {
-        self.inventory.links.get(&link).map_or(Duration::ZERO, |link| self.delay_of(link).variation)
+        let of = |link: &LinkState| self.delay_of(link).variation + link.description.config.tolerance;
+        self.inventory.links.get(&link).map_or(Duration::ZERO, of)
     }
 
     /// One call with a promised rate more, or less, leaves by a side of a link.
