@@ -127,7 +127,7 @@ fn far_end(name: &str, how: Option<Url>) -> Result<FarEnd> {
         return Ok(FarEnd { station: name.to_owned(), how });
     };
     if how.is_some() {
-        bail!("{name} says how the link leads outside: leave --atmtcp, --cells-tcp and --cells-udp out");
+        usage!("{name} says how the link leads outside: leave --atmtcp, --cells-tcp and --cells-udp out");
     }
     let says = match &url {
         Url::AtmTcp(says, _) | Url::CellsTcp(says, _) => says.clone(),

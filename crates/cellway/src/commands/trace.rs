@@ -61,7 +61,7 @@ pub(crate) fn run(context: &Context, trace: &Trace) -> Result<()> {
         }
         tracer.handle_timeout(now());
         // A far end that does not answer the first probe is not asked again: what answered is known by now.
-        if tracer.end().is_empty() && now() >= Time::ZERO + Duration::from_millis(trace.timeout_ms) {
+        if tracer.end().is_empty() && now() >= Time::ZERO + trace.timeout {
             break;
         }
     }
