@@ -280,6 +280,8 @@ type Job = Box<dyn FnMut(&mut Core) -> bool + Send>;
 /// A command's result, in a place that whoever gave the command made. Without its type: a channel for each type of result would be
 /// an eighth of what `control` compiles to.
 type Answer = Box<dyn Any + Send>;
+/// Does a slice of its work; its result at the end.
+type Slices = Box<dyn FnMut(&mut Core) -> Option<Answer> + Send>;
 
 fn result_of<R: 'static>(answer: Answer) -> Result<R, Stopped> {
     answer.downcast::<Option<R>>().ok().and_then(|place| *place).ok_or(Stopped)
@@ -507,7 +509,7 @@ impl EngineHandle {
         result_of(self.answer_of_job(Box::new(job))?)
     }
 
-    fn answer_of_job(&self, mut job: Box<dyn FnMut(&mut Core) -> Option<Answer> + Send>) -> Result<Answer, Stopped> {
+    fn answer_of_job(&self, mut job: Slices) -> Result<Answer, Stopped> {
         let (answer, result) = sync_channel(1);
         self.give(Command::Job(
             self.user,

@@ -1,5 +1,5 @@
-//! Memory that comes along with a request and is filled: to free it takes long, and that is not for the service's thread. A test
-//! program of its own: it measures that thread's processor time.
+//! Memory that comes along with a request and is filled: to free it takes long, and that is not for the service's thread.
+//! A test program of its own: it measures that thread's processor time.
 
 use endpoint::control::{Request, Response};
 use endpoint::seqpacket::Packets;
