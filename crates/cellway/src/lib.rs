@@ -8,6 +8,7 @@
 // They panic where the pipe has no reader any more: `output` has what does not.
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 
+mod causes;
 mod certificates;
 pub mod client;
 mod commands;
