@@ -51,7 +51,7 @@ pub trait OrUsage<T> {
 
 impl<T, E: Into<anyhow::Error>> OrUsage<T> for Result<T, E> {
     fn or_usage(self) -> anyhow::Result<T> {
-        self.map_err(|e| Usage::error(crate::output::with_causes(&e.into())))
+        self.map_err(|e| Usage::error(crate::causes::with_causes(&e.into())))
     }
 }
 

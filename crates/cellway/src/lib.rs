@@ -8,6 +8,7 @@
 // They panic where the pipe has no reader any more: `output` has what does not.
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 
+mod causes;
 mod certificates;
 pub mod client;
 mod commands;
@@ -17,10 +18,12 @@ pub mod kinds;
 mod log;
 pub mod outfile;
 pub mod output;
+mod reconnect;
 mod signals;
 pub mod target;
 mod terminal;
 pub mod units;
+mod users;
 mod words;
 
 pub use commands::run::library;
@@ -60,6 +63,9 @@ struct Arguments {
     /// How long to wait for an answer of the service
     #[arg(long, global = true, value_name = "SECONDS", default_value = "10", value_parser = units::seconds, help_heading = GLOBAL)]
     wait: Duration,
+    /// When the service ends, wait for it and begin again: for commands that run until Ctrl-C
+    #[arg(long, global = true, help_heading = GLOBAL)]
+    reconnect: bool,
     #[command(subcommand)]
     command: Command,
 }
@@ -162,45 +168,66 @@ pub fn main() -> ExitCode {
     endpoint::client::set_request_limit(arguments.wait);
     let socket = arguments.socket.unwrap_or_else(client::default_socket);
     let context = Context { socket, json: arguments.json };
-    let result = perform(&context, arguments.command);
+    let result = match (arguments.reconnect, &arguments.command) {
+        (false, command) => perform(&context, command),
+        (true, command) if command.is_endless() => reconnect::run(&context, || perform(&context, command)),
+        (true, _) => Err(exit_status::Usage::error(
+            "--reconnect is for commands that run until Ctrl-C: listen, receive without FILE, --count and --reliable, \
+             status --watch, myrinet monitor --watch, ip tun, ip serve, lane serve, lane tap",
+        )),
+    };
     output::exit_code(&context, result)
 }
 
-fn perform(context: &Context, command: Command) -> Result<()> {
+impl Command {
+    /// Whether it runs until it is told to end, and can begin anew: what it has written stays.
+    fn is_endless(&self) -> bool {
+        match self {
+            Command::Listen(_) | Command::Lane(_) => true,
+            Command::Receive(receive) => receive.is_endless(),
+            Command::Status(status) => status.watch,
+            Command::Myrinet(command) => command.is_endless(),
+            Command::Ip(command) => matches!(command, ip::IpCommand::Tun { .. } | ip::IpCommand::Serve { .. }),
+            _ => false,
+        }
+    }
+}
+
+fn perform(context: &Context, command: &Command) -> Result<()> {
     match command {
-        Command::Up(up) => up::run(context, &up),
-        Command::Apply(apply) => apply::run(context, &apply),
-        Command::Export(export) => export::run(context, &export),
-        Command::Reset(reset) => export::reset(context, &reset),
-        Command::Config(command) => config::run(context, &command),
-        Command::Status(status) => status::run(context, &status),
-        Command::Drops(drops) => drops::run(context, &drops),
-        Command::Explain(explain) => explain::run(context, &explain),
-        Command::Circuit(command) => circuit::run(context, &command),
-        Command::Call(command) => call::run(context, &command),
-        Command::Listen(command) => call::run_listen(context, &command),
-        Command::Address(command) => call::run_address(context, &command),
-        Command::Link(command) => link::run(context, &command),
-        Command::Myrinet(command) => myrinet::run(context, &command),
-        Command::Oam(command) => oam::run(context, &command),
-        Command::Send(send) => transfer::run_send(context, &send),
-        Command::Receive(receive) => transfer::run_receive(context, &receive),
-        Command::Ttcp(ttcp) => ttcp::run(context, &ttcp),
-        Command::Ping(ping) => ping::run(context, &ping),
-        Command::Trace(trace) => trace::run(context, &trace),
-        Command::Ip(command) => ip::run(context, &command),
-        Command::Lane(command) => lane::run(context, &command),
-        Command::Run(run) => run::run(context, &run),
-        Command::Relay(relay) => relay::run(context, &relay),
-        Command::Vm(vm) => vm::run(context, &vm),
-        Command::Capture(capture) => capture::run(context, &capture),
-        Command::Replay(replay) => recording::run(context, &replay),
-        Command::Bench(words) => elsewhere::run(context, Some("bench"), &words),
-        Command::Lab(words) => elsewhere::run(context, None, &words),
+        Command::Up(up) => up::run(context, up),
+        Command::Apply(apply) => apply::run(context, apply),
+        Command::Export(export) => export::run(context, export),
+        Command::Reset(reset) => export::reset(context, reset),
+        Command::Config(command) => config::run(context, command),
+        Command::Status(status) => status::run(context, status),
+        Command::Drops(drops) => drops::run(context, drops),
+        Command::Explain(explain) => explain::run(context, explain),
+        Command::Circuit(command) => circuit::run(context, command),
+        Command::Call(command) => call::run(context, command),
+        Command::Listen(command) => call::run_listen(context, command),
+        Command::Address(command) => call::run_address(context, command),
+        Command::Link(command) => link::run(context, command),
+        Command::Myrinet(command) => myrinet::run(context, command),
+        Command::Oam(command) => oam::run(context, command),
+        Command::Send(send) => transfer::run_send(context, send),
+        Command::Receive(receive) => transfer::run_receive(context, receive),
+        Command::Ttcp(ttcp) => ttcp::run(context, ttcp),
+        Command::Ping(ping) => ping::run(context, ping),
+        Command::Trace(trace) => trace::run(context, trace),
+        Command::Ip(command) => ip::run(context, command),
+        Command::Lane(command) => lane::run(context, command),
+        Command::Run(run) => run::run(context, run),
+        Command::Relay(relay) => relay::run(context, relay),
+        Command::Vm(vm) => vm::run(context, vm),
+        Command::Capture(capture) => capture::run(context, capture),
+        Command::Replay(replay) => recording::run(context, replay),
+        Command::Bench(words) => elsewhere::run(context, Some("bench"), words),
+        Command::Lab(words) => elsewhere::run(context, None, words),
         Command::Doctor => doctor::run(context),
-        Command::Demo(demo) => demo::run(context, &demo),
-        Command::Completions { shell } => output::completions(shell, &mut Arguments::command(), "cellway"),
-        Command::Schema(options) => schema::run(&options),
+        Command::Demo(demo) => demo::run(context, demo),
+        Command::Completions { shell } => output::completions(*shell, &mut Arguments::command(), "cellway"),
+        Command::Schema(options) => schema::run(options),
         Command::Man => clap_mangen::Man::new(Arguments::command()).render(&mut output::stdout()).map_err(Into::into),
     }
 }

@@ -5,6 +5,7 @@
 //! is none. What is said on standard error is lost then, and the command goes on. SIGPIPE stays ignored, as Rust has
 //! it: the daemon and each client have sockets that they would die of.
 
+use crate::causes::with_causes;
 use crate::context::Context;
 use crate::exit_status::{self, Usage};
 use anyhow::{Context as _, Result};
@@ -143,15 +144,6 @@ pub fn print_error(context: &Context, e: &anyhow::Error) {
     }
 }
 
-/// An error and its causes, but for those that it names itself.
-pub(crate) fn with_causes(e: &anyhow::Error) -> String {
-    e.chain().fold(String::new(), |said, cause| match cause.to_string() {
-        cause if said.is_empty() => cause,
-        cause if said.contains(&cause) => said,
-        cause => format!("{said}: {cause}"),
-    })
-}
-
 /// Nothing was wrong, but something would change.
 #[derive(Debug)]
 pub(crate) struct WouldChange;
@@ -245,19 +237,5 @@ pub fn progress(octets: Option<u64>) -> indicatif::ProgressBar {
                 .unwrap_or_else(|_| indicatif::ProgressStyle::default_bar()),
         ),
         None => indicatif::ProgressBar::new_spinner(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_cause_is_said_once() {
-        let cause = || std::io::Error::from_raw_os_error(2);
-        let named = anyhow::Error::from(cause()).context(format!("no file: {} (is it there?)", cause()));
-        assert_eq!(with_causes(&named).matches("No such file").count(), 1);
-        let other: anyhow::Error = Err::<(), _>(cause()).context("reading it").unwrap_err();
-        assert_eq!(with_causes(&other), format!("reading it: {}", cause()));
     }
 }

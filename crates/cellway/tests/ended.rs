@@ -40,6 +40,34 @@ fn start(net: &Net, by: &[&str], arguments: &[&str]) -> Running {
 }
 
 #[test]
+fn a_command_that_reconnects_begins_again_when_the_service_is_back() {
+    let mut net = Net::up(WAIT, NETWORK);
+    let serve = ["ip", "serve", "beta", "0.100", "--address", "10.9.0.2/24", "--reconnect"];
+    let mut running = start(&net, &[], &serve);
+    let command = &mut running.0;
+    let serves = |net: &Net| {
+        let status = net.run(&["status"]);
+        let status = serde_json::from_slice::<serde_json::Value>(&status.stdout).unwrap_or_default();
+        status["endpoints"].as_array().is_some_and(|all| all.iter().any(|endpoint| endpoint["channels"] == 1))
+    };
+    within(WAIT, "it serves", || serves(&net));
+    net.daemon.kill().unwrap();
+    net.daemon.wait().unwrap();
+    let mut daemon = Command::new(env!("CARGO_BIN_EXE_cellway"));
+    daemon.arg("--socket").arg(net.folder.path().join("s")).arg("up").arg(net.folder.path().join("net.toml"));
+    net.daemon = daemon.stderr(Stdio::null()).spawn().unwrap();
+    within(WAIT, "it serves again", || serves(&net));
+    assert!(Command::new("kill").args(["-INT", &command.id().to_string()]).status().unwrap().success());
+    within(WAIT, "it ends", || command.try_wait().unwrap().is_some());
+    let mut said = String::new();
+    command.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert_eq!(command.wait().unwrap().code(), Some(0), "{said}");
+    assert!(said.contains("waiting for the service"), "{said}");
+    // A command that ends by itself cannot begin again.
+    assert_eq!(net.run(&["status", "--reconnect"]).status.code(), Some(2));
+}
+
+#[test]
 fn commands_that_wait_for_packets_end_with_the_service() {
     let mut net = Net::up(WAIT, NETWORK);
     let serve = ["ip", "serve", "beta", "0.100", "--address", "10.9.0.2/24"];

@@ -11,6 +11,7 @@ use crate::intent::{ChangeOutcome, Intent, Prepared};
 use crate::kinds::Kinds;
 use crate::network_target::{Links, NetworkTarget};
 use crate::objects::{Object, ObjectId, Owner, Spec};
+use crate::openers::Openers;
 use crate::placement::{self, Placement};
 use crate::plan::Plan;
 use crate::shells;
@@ -66,6 +67,7 @@ pub struct Controller {
     config: Mutex<Arc<Config>>,
     /// Which peer is asked first.
     peers_served: AtomicUsize,
+    openers: Openers,
 }
 
 impl Controller {
@@ -90,6 +92,7 @@ impl Controller {
             state_writer,
             config,
             peers_served: AtomicUsize::new(0),
+            openers: Openers::default(),
         })
     }
 
@@ -131,6 +134,11 @@ impl Controller {
     /// Something of what should be and what is. No change is made meanwhile.
     pub fn with_intent<R>(&self, f: impl FnOnce(&Intent) -> R) -> R {
         f(&self.intent())
+    }
+
+    /// Whose the endpoints are.
+    pub fn openers(&self) -> &Openers {
+        &self.openers
     }
 
     /// Something of the description that was applied last. While another one is being applied, this is the one before.

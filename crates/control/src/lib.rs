@@ -31,6 +31,7 @@ pub mod metrics;
 pub mod names;
 pub mod network_target;
 pub mod objects;
+pub mod openers;
 pub mod placement;
 pub mod plan;
 pub mod policy;

@@ -326,6 +326,14 @@ impl Handler for Manager {
         self.controller.with_config(|config| policy::may_attach(&config.rules, &peer, self.owner, host))
     }
 
+    fn endpoint_made(&self, peer: Peer, host: &str, endpoint: u64) {
+        self.controller.openers().handle_made(peer, host, endpoint);
+    }
+
+    fn endpoint_ended(&self, host: &str, endpoint: u64) {
+        self.controller.openers().handle_ended(host, endpoint);
+    }
+
     fn reserved(&self, host: &str, circuit: CircuitId) -> u64 {
         self.controller.reserved(host, circuit).map_or(0, policy::reserved)
     }

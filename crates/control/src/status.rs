@@ -17,6 +17,7 @@ use crate::intent::Intent;
 use crate::kinds::{Running, Statuses};
 use crate::names::carries_name;
 use crate::objects::{ObjectId, Spec};
+use crate::openers::Opener;
 use crate::version::VERSION;
 use anyhow::Result;
 use host::EndpointStatus as Endpoint;
@@ -192,6 +193,9 @@ pub struct EndStatus {
     pub open: Option<String>,
     /// The endpoint that has it open.
     pub endpoint: Option<u64>,
+    /// Who has it open: user, process and program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opener: Option<Opener>,
     /// From its application; `null` where no host of this network has it.
     pub sent: Option<CounterStatus>,
     /// To its application.
@@ -454,7 +458,13 @@ fn counted(controller: &Controller, router: &Router) -> Result<Counted> {
         wanted.extend(ends.filter_map(|end| Some((*numbers.get(end.station.as_str())?, end.circuit))));
     }
     let hosts = Arc::new(hosts);
-    let counts = harvest::ends(controller.engine(), hosts.clone(), wanted)?;
+    let at: Vec<u32> = wanted.iter().map(|(host, _)| *host).collect();
+    let mut counts = harvest::ends(controller.engine(), hosts.clone(), wanted)?;
+    for (host, counts) in at.iter().zip(&mut counts) {
+        let Some(counts) = counts.as_mut().filter(|counts| counts.open.is_some()) else { continue };
+        let host = hosts.get(*host as usize);
+        counts.opener = host.zip(counts.endpoint).and_then(|(host, id)| controller.openers().of(host, id));
+    }
     Ok((hosts, counts))
 }
 

@@ -9,6 +9,7 @@ use control::config::{self, Whole};
 use control::description::{explained, load, rehearse};
 use control::diagnostic::Diagnostics;
 use control::protocol::{Checked, Upgraded};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 /// Inspection of descriptions.
@@ -95,7 +96,10 @@ fn replace(file: &Path, text: &str) -> std::io::Result<()> {
     let rights = file.metadata()?.permissions();
     let mut new = file.clone().into_os_string();
     new.push(".new");
-    std::fs::write(&new, text)?;
-    std::fs::set_permissions(&new, rights)?;
-    std::fs::rename(&new, &file)
+    // What has that name already is somebody's.
+    let mut out = std::fs::File::create_new(&new)?;
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.sync_all());
+    let replaced =
+        written.and_then(|()| std::fs::set_permissions(&new, rights)).and_then(|()| std::fs::rename(&new, &file));
+    replaced.inspect_err(|_| drop(std::fs::remove_file(&new)))
 }

@@ -83,6 +83,13 @@ pub(crate) struct Send {
     immediate: bool,
 }
 
+impl MyrinetCommand {
+    /// Whether it runs until Ctrl-C.
+    pub(crate) fn is_endless(&self) -> bool {
+        matches!(self, MyrinetCommand::Monitor(monitor) if monitor.watch)
+    }
+}
+
 /// `cellway myrinet`
 pub(crate) fn run(context: &Context, command: &MyrinetCommand) -> Result<()> {
     match command {

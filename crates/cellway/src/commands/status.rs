@@ -5,6 +5,7 @@ use crate::commands::explain;
 use crate::context::Context;
 use crate::kinds::kinds;
 use crate::output::{self, drops};
+use crate::users::Users;
 use anyhow::Result;
 use clap::Args;
 use control::protocol::Request;
@@ -19,7 +20,7 @@ use std::time::Duration;
 pub(crate) struct Status {
     /// Show it again each second until Ctrl-C
     #[arg(long)]
-    watch: bool,
+    pub(crate) watch: bool,
 }
 
 /// The links as a table.
@@ -52,19 +53,21 @@ pub(crate) fn links_text(links: &[LinkStatus]) -> String {
 pub(crate) fn circuits_text(circuits: &[CircuitRow]) -> String {
     let pdus = |pdus: Option<u64>| pdus.map_or(Cow::Borrowed(""), |pdus| Cow::Owned(pdus.to_string()));
     let mut rows = Vec::with_capacity(2 * circuits.len());
+    let mut users = Users::default();
     for circuit in circuits {
         rows.extend(circuit.ends.iter().map(|end| {
             [
                 Cow::Borrowed(end.end.as_str()),
                 Cow::Borrowed(circuit.category.as_str()),
                 Cow::Borrowed(end.open.as_deref().unwrap_or("-")),
+                end.opener.as_ref().map_or(Cow::Borrowed(""), |opener| Cow::Owned(users.shown(opener))),
                 pdus(end.pdus_sent),
                 pdus(end.pdus_received),
                 if end.dropped.is_empty() { Cow::Borrowed("") } else { Cow::Owned(drops(&end.dropped)) },
             ]
         }));
     }
-    output::table(&["circuit end", "category", "open", "PDUs sent", "PDUs received", "dropped"], &rows)
+    output::table(&["circuit end", "category", "open", "by", "PDUs sent", "PDUs received", "dropped"], &rows)
         + &contracts_text(circuits)
 }
 

@@ -70,6 +70,13 @@ pub(crate) struct Receive {
     overwriting: Overwriting,
 }
 
+impl Receive {
+    /// Whether it runs until Ctrl-C and can begin anew.
+    pub(crate) fn is_endless(&self) -> bool {
+        self.file.is_none() && self.count.is_none() && !self.reliable
+    }
+}
+
 /// Counts and hashes what passes.
 struct Hashing<T> {
     inner: T,

@@ -160,6 +160,22 @@ pub fn drive(place: &Place, row: &Row, reader: Reader) -> Option<Ended> {
             }
             running.end(what)
         }
+        End::Tried(other, word) => {
+            let _other = Running::start(place, &place.words(other), Reader::Patient);
+            let mut running = start();
+            if reader != Reader::Patient {
+                return Some(running.end(what));
+            }
+            within(WAIT, &format!("{what} says {word}"), || {
+                let says = String::from_utf8_lossy(&running.out.lock().unwrap()).contains(word);
+                if !says && running.is_over() {
+                    running = start();
+                }
+                says
+            });
+            running.signal("-INT");
+            running.end(what)
+        }
         End::Fed(other) => {
             let mut running = start();
             cause(place, other, || running.is_over());

@@ -11,7 +11,7 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
-use table::{BAD_VALUES, End, ROWS, Row};
+use table::{BAD_VALUES, End, FILES_ON_A_FULL_DISK, ROWS, Row};
 
 const WAIT: Duration = Duration::from_secs(90);
 const FAILED: &str = "(a command fails, on standard error)";
@@ -188,6 +188,9 @@ fn a_reader_that_has_gone_ends_commands_quietly() {
 fn a_full_disk_under_the_output_is_a_failure_that_is_told() {
     let (net, schemas) = (up(), Schemas::new());
     let place = Place::of(&net);
+    for row in FILES_ON_A_FULL_DISK {
+        schemas.failed(&drive(&place, row, Reader::Patient).unwrap(), 1, &row.words);
+    }
     for row in ROWS {
         let Some(ended) = drive(&place, row, Reader::Full) else { continue };
         schemas.failed(&ended, 1, &row.command);

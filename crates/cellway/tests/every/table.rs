@@ -15,6 +15,8 @@ pub enum End {
     ToldAfterNote,
     /// By a signal, once it has printed what this other command brings about; that is tried until then.
     Caused(&'static [&'static str]),
+    /// By a signal, once it has printed this word; it is tried again until then, while the other command runs.
+    Tried(&'static [&'static str], &'static str),
     /// By itself, once it has been sent what this other command sends; that is tried until then.
     Fed(&'static [&'static str]),
     /// Not in this test, because:
@@ -68,7 +70,7 @@ const fn text(
     Row { command, words, end, fails, asks: false, is_text: true }
 }
 
-use End::{Caused, Elsewhere, Fed, Itself, ToldAfterNote, ToldAfterOutput, With};
+use End::{Caused, Elsewhere, Fed, Itself, ToldAfterNote, ToldAfterOutput, Tried, With};
 
 /// All commands. A new one is missing here until it has its row.
 pub const ROWS: &[Row] = &[
@@ -86,7 +88,7 @@ pub const ROWS: &[Row] = &[
     asks("link down", &["delta:0 - s1:2"], Itself, Ok(&["no such link"])),
     asks("link up", &["delta:0 - s1:2"], Itself, Ok(&["no such link"])),
     asks("link remove", &["delta:0 - s1:2"], Itself, Ok(&["no such link"])),
-    asks("call", &["alpha", "{beta}"], Caused(&["listen", "beta", "--count", "1"]), Ok(&["gamma", "{beta}"])),
+    asks("call", &["alpha", "{beta}"], Tried(&["listen", "beta"], "connected"), Ok(&["gamma", "{beta}"])),
     asks("call list", &[], Itself, NOTHING_TO_REFUSE),
     asks("listen", &["beta"], Caused(&["call", "alpha", "{beta}"]), Ok(&["gamma"])),
     asks("address", &[], Itself, Ok(&["gamma"])),
@@ -192,6 +194,23 @@ pub const ROWS: &[Row] = &[
     text("completions", &["bash"], Itself, Err("it prints a constant")),
     text("schema", &[], Itself, Ok(&["--markdown", "{dir}/none/there"])),
     text("man", &[], Itself, Err("it prints a constant")),
+];
+
+/// Commands whose data go to a full disk.
+pub const FILES_ON_A_FULL_DISK: &[Row] = &[
+    asks(
+        "receive",
+        &["beta", "0.102", "/dev/full", "--count", "1"],
+        Fed(&["send", "alpha", "0.102", "{dir}/data"]),
+        NOTHING_TO_REFUSE,
+    ),
+    asks("capture", &["alpha:0 - s1:0", "/dev/full", "--seconds", "0.1"], Itself, NOTHING_TO_REFUSE),
+    asks(
+        "ip receive",
+        &["beta", "0.108", "/dev/full", "--address", "10.9.0.2/24"],
+        Fed(&["ip", "send", "alpha", "0.108", "10.9.0.2", "{dir}/data", "--address", "10.9.0.1/24"]),
+        NOTHING_TO_REFUSE,
+    ),
 ];
 
 /// Values that cannot be: each ends with the status of wrong usage before anybody is asked.

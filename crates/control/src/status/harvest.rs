@@ -3,6 +3,7 @@
 
 use crate::adapters::Adapters;
 use crate::controller::SLICE;
+use crate::openers::Opener;
 use anyhow::Result;
 use host::engine::{Core, EngineHandle, EngineStats, processor_time};
 use host::{EndpointId, EndpointStatus, HostInterface};
@@ -42,6 +43,8 @@ impl From<&Counters> for Tally {
 pub(super) struct EndCounts {
     pub(super) open: Option<endpoint::Aal>,
     pub(super) endpoint: Option<u64>,
+    /// Whose that is; the engine does not know.
+    pub(super) opener: Option<Opener>,
     pub(super) sent: Tally,
     pub(super) received: Tally,
     pub(super) alarms: Vec<Alarm>,
@@ -147,6 +150,7 @@ pub(super) fn ends(
                 alarms,
                 open: counts.open,
                 endpoint: counts.endpoint.map(|id| id.0),
+                opener: None,
                 sent: (&counts.sent).into(),
                 received: (&counts.received).into(),
             }));

@@ -5,6 +5,7 @@ use super::harvest::EndCounts;
 use super::opened;
 use super::rows::{Row, Rows, Shown};
 use super::{CircuitStatus, HopStatus};
+use crate::openers::Opener;
 use schemars::JsonSchema;
 use serde::ser::{SerializeMap, SerializeSeq, Serializer};
 use serde::{Deserialize, Serialize};
@@ -30,6 +31,9 @@ pub struct EndRow {
     /// The adaptation layer that it is open with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open: Option<String>,
+    /// Who has it open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opener: Option<Opener>,
     /// PDUs from its application; left out where no host of this network has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pdus_sent: Option<u64>,
@@ -46,6 +50,7 @@ impl From<&CircuitStatus> for CircuitRow {
         let ends = circuit.ends.iter().map(|end| EndRow {
             end: end.end.clone(),
             open: end.open.clone(),
+            opener: end.opener.clone(),
             pdus_sent: end.sent.as_ref().map(|c| c.pdus),
             pdus_received: end.received.as_ref().map(|c| c.pdus),
             dropped: end.received.as_ref().map(|c| c.dropped.clone()).unwrap_or_default(),
@@ -98,6 +103,9 @@ impl Serialize for End<'_> {
         if let Some(counts) = self.1 {
             if let Some(aal) = counts.open {
                 row.serialize_entry("open", opened(aal))?;
+            }
+            if let Some(opener) = &counts.opener {
+                row.serialize_entry("opener", opener)?;
             }
             row.serialize_entry("pdus_sent", &counts.sent.pdus)?;
             row.serialize_entry("pdus_received", &counts.received.pdus)?;

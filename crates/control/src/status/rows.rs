@@ -107,6 +107,7 @@ impl<'a> Row<'a> {
             end: end.to_string(),
             open: counts.and_then(|c| c.open).map(|aal| opened(aal).to_owned()),
             endpoint: counts.and_then(|c| c.endpoint),
+            opener: counts.and_then(|c| c.opener.clone()),
             sent: counts.map(|c| CounterStatus::from(&c.sent)),
             received: counts.map(|c| CounterStatus::from(&c.received)),
             alarms: counts.map(|c| c.alarms.iter().map(AlarmStatus::from).collect()).unwrap_or_default(),
@@ -196,6 +197,9 @@ impl Serialize for End<'_> {
         row.serialize_entry("end", &Shown(end))?;
         row.serialize_entry("open", &counts.and_then(|c| c.open).map(opened))?;
         row.serialize_entry("endpoint", &counts.and_then(|c| c.endpoint))?;
+        if let Some(opener) = counts.and_then(|c| c.opener.as_ref()) {
+            row.serialize_entry("opener", opener)?;
+        }
         row.serialize_entry("sent", &counts.map(|c| &c.sent))?;
         row.serialize_entry("received", &counts.map(|c| &c.received))?;
         row.serialize_entry("alarms", &Alarms(counts.map(|c| &c.alarms[..]).unwrap_or_default()))?;
@@ -245,6 +249,7 @@ impl Serialize for Tally {
 mod tests {
     use super::super::list::{CircuitRow, List};
     use super::*;
+    use crate::openers::Opener;
     use net::topology::{LinkDescription, StationKind};
     use wire::{Counters, DropReason};
 
@@ -275,7 +280,8 @@ mod tests {
             let defect = wire::oam::Defect::UNSPECIFIED;
             let alarm = Alarm { kind: switch::oam::AlarmKind::Rdi, defect, since: wire::Time::from_millis(1500) };
             let alarms = if open.is_some() { vec![alarm] } else { Vec::new() };
-            Some(EndCounts { open, endpoint: Some(4), sent, received, alarms })
+            let opener = open.map(|_| Opener { uid: 7, pid: 42, program: "receive".into() });
+            Some(EndCounts { open, endpoint: Some(4), opener, sent, received, alarms })
         };
         let counts = [end(&counted, Some(endpoint::Aal::Aal5)), None, end(&Counters::default(), None), None];
         assert_eq!(router.circuits().map(|p| ends_at_hosts(&router, &p.description).count()).sum::<usize>(), 4);

@@ -322,6 +322,9 @@ impl Client {
                 let (created, passed, for_proxy) = self
                     .make_endpoint(host, geometry, events, path, engine)
                     .inspect_err(|_| self.account.close(ledger, None))?;
+                if let Some((host, _, id)) = &self.endpoint {
+                    handler.endpoint_made(self.peer, host, id.0);
+                }
                 return self.line.send(&created, passed, for_proxy).map_err(Into::into);
             }
             Request::Open { vpi_vci, options } => {

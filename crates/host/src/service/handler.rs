@@ -27,6 +27,12 @@ pub trait Handler: Send + Sync {
         Ok(())
     }
 
+    /// `peer` has an endpoint at `host`, by its number there.
+    fn endpoint_made(&self, _: Peer, _host: &str, _endpoint: u64) {}
+
+    /// The endpoint has ended.
+    fn endpoint_ended(&self, _host: &str, _endpoint: u64) {}
+
     /// Cells each second that the contract of `circuit` of `host` reserves.
     fn reserved(&self, _host: &str, _circuit: CircuitId) -> u64 {
         0

@@ -92,7 +92,8 @@ impl Client {
     /// Ends the endpoint, and gives back what the connection has taken.
     fn end(&mut self, at_once: bool, context: &mut ServiceContext<'_>) {
         let mut until = None;
-        if let Some((_, node, id)) = self.endpoint.take() {
+        if let Some((host, node, id)) = self.endpoint.take() {
+            context.handler.endpoint_ended(&host, id.0);
             let departs = context.engine.with(move |core| core.remove_endpoint(node, id, at_once)).unwrap_or(false);
             until = departs.then(|| Instant::now() + crate::interface::LONGEST_DEPARTURE);
         }
