@@ -56,7 +56,11 @@ pub fn deviations(commands: &Commands, file: &Objects, link_name: impl Fn(&Objec
     let one = |action, id: &ObjectId| {
         let (kind, name) = match id {
             ObjectId::Station(name) => ("outside", name.clone()),
-            ObjectId::Link(..) => ("link", link_name(id)),
+            ObjectId::Link(..) => {
+                let name = link_name(id);
+                // One that is not there is called by its kind and its ends.
+                ("link", name.strip_prefix("link ").unwrap_or(&name).to_owned())
+            }
             ObjectId::Circuit(name) => ("circuit", name.clone()),
         };
         Deviation { action, kind: kind.to_owned(), name }

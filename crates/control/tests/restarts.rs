@@ -537,7 +537,7 @@ fn what_a_command_removed_is_there_again_where_another_description_needs_it() {
 }
 
 #[test]
-fn what_a_command_added_in_the_place_of_the_description_s_is_so_again_until_that_is_read_again() {
+fn what_a_command_added_in_the_place_of_the_description_s_stays_until_that_is_applied_exactly() {
     let mut life = Life::begin(1);
     let text = format!(
         "[switch.s1]\n[switch.s2]\n{WITNESS}[host.a]\n[host.b]\n[[link]]\nends = [\"a\", \"s1:2\"]\n[[link]]\nends = [\"b\", \"s1:3\"]\n\
@@ -558,7 +558,11 @@ fn what_a_command_added_in_the_place_of_the_description_s_is_so_again_until_that
     assert_eq!(life.describe(&text, Mishap::None), Some(Came::Done));
     assert_eq!(life.world.objects(), objects);
     assert_eq!(life.describe(&text, Mishap::None), Some(Came::Done));
+    assert_eq!(life.world.objects(), objects, "reading it again keeps what commands did");
+    let exactly = life.world.intent.prepare_exactly(Life::config(&text)).unwrap();
+    assert_eq!(life.world.carry_out(exactly, Mishap::None), Came::Done);
     assert!(!life.world.objects()[&id].contains("Cbr"));
+    assert!(life.world.intent.deviations().is_empty());
 }
 
 /// Files of a certificate that is its own authority.

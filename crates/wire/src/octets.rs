@@ -77,6 +77,19 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    #[test]
+    fn the_gfc_of_a_cell_at_the_uni_is_ignored_and_sent_as_zero() {
+        let header = [0xf0, 0x50, 0x06, 0x40];
+        let mut octets = [0; CELL_OCTETS];
+        octets[..4].copy_from_slice(&header);
+        octets[4] = hec::generate(header);
+        let cell = parse53(&octets, Format::Uni).unwrap();
+        assert_eq!((cell.circuit().vpi.get(), cell.circuit().vci.get()), (5, 100));
+        assert_eq!(emit53(&cell, Format::Uni)[..4], [0, 0x50, 0x06, 0x40]);
+        // At the NNI these bits are of the VPI.
+        assert_eq!(parse53(&octets, Format::Nni).unwrap().circuit().vpi.get(), 0xf05);
+    }
+
     proptest! {
         #[test]
         fn a_cell_sent_is_the_cell_received(word: u32, payload: u64) {

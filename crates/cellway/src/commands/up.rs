@@ -27,9 +27,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const START_PATIENCE: Duration = Duration::from_millis(500);
 
 /// Brings up a network and runs it in the foreground. Ctrl-C ends it and removes all that it made; SIGHUP reads the
-/// file again. Unchanged objects then keep running undisturbed, and objects added by commands stay. Objects in the file
-/// that a command removed are restored, and so is an interface's deleted device. A file that has become empty is not
-/// applied.
+/// file again. Unchanged objects then keep running undisturbed, and what commands added, removed, took down or up stays
+/// so. An interface's deleted device is restored. A file that has become empty is not applied.
 #[derive(Debug, Args)]
 pub(crate) struct Up {
     /// The description (see `examples/`)

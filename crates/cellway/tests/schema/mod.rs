@@ -176,6 +176,8 @@ fn network(schemas: &mut Schemas, net: &Net, file: &str) {
     assert!(shown["host"]["alpha"].as_object().unwrap().contains_key("esi"), "{shown:#}");
     schemas.done(net, "config check", &[file]);
     schemas.done(net, "apply", &[file]);
+    schemas.done(net, "export", &[]);
+    schemas.done(net, "reset", &[]);
 
     std::fs::write(file, NETWORK.replace("0.101", "0.102")).unwrap();
     let would = net.run(&["apply", file, "--dry-run"]);

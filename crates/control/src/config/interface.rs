@@ -96,9 +96,15 @@ impl Interface {
             faults.add("mtu", format!("mtu = {mtu}: an MTU is 576 to 65000"));
         }
         let device = self.device.as_deref().unwrap_or(name);
-        if device.is_empty() || device.len() > MAX_NAME_OCTETS || device.contains(['/', ' ']) {
+        // As the kernel has it (dev_valid_name); with % it would choose a name itself.
+        let foreign = |c: char| c.is_whitespace() || c.is_control() || "/:%".contains(c);
+        if device.is_empty()
+            || device.len() > MAX_NAME_OCTETS
+            || device.contains(foreign)
+            || [".", ".."].contains(&device)
+        {
             let says = format!(
-                "device = \"{device}\": a device's name has 1 to {MAX_NAME_OCTETS} letters, no blank and no slash"
+                "device = \"{device}\": a device's name has 1 to {MAX_NAME_OCTETS} letters, no blank, slash, colon or per cent"
             );
             faults.add(if self.device.is_some() { PartPath::from("device") } else { PartPath::default() }, says);
         }

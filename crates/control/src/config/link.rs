@@ -18,6 +18,9 @@ const QUEUE_CELLS: std::ops::RangeInclusive<usize> = 16..=1 << 20;
 /// Between machines, threads and sockets let cells come together by up to so much.
 pub const OUTSIDE_CDVT: Duration = Duration::from_millis(50);
 
+/// The longest delay of a link: far beyond a satellite's, and time still adds up.
+pub(super) const MAX_DELAY_US: u64 = 10_000_000;
+
 /// Keys that had another name in the release before: that name, and the one of today.
 pub const RENAMED: [(&str, &str); 3] = [("real", "peer_circuits_to"), ("tcp", "cells_tcp"), ("udp", "cells_udp")];
 
@@ -178,10 +181,13 @@ impl Link {
             let (least, most) = QUEUE_CELLS.into_inner();
             faults.add("queue_cells", format!("{} is out of bounds: write {least} to {most}", self.queue_cells));
         }
+        if self.delay_us > MAX_DELAY_US {
+            faults.add("delay_us", format!("{} is out of bounds: write {MAX_DELAY_US} at most", self.delay_us));
+        }
         let mut config = LinkConfig {
             carries,
             rate: faults.take("rate", parse_link_rate(&self.rate)).flatten(),
-            delay: Duration::from_micros(self.delay_us),
+            delay: Duration::from_micros(self.delay_us.min(MAX_DELAY_US)),
             queue_cells: self.queue_cells.clamp(*QUEUE_CELLS.start(), *QUEUE_CELLS.end()),
             faults: self.faults.as_ref().map(|written| written.config(faults)),
             peer_takes_credits: match &shell {

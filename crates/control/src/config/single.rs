@@ -1,5 +1,6 @@
-//! What one object of a description may have and no second: an address, an end system identifier, a prefix, a device, a
-//! socket, a port of this machine. In: a description whose parts are understood. Out: what the second one has wrong.
+//! What one object of a description may have and no second (an address, an end system identifier, a prefix, a device, a
+//! socket, a port of this machine), and bounds of single values. In: a description whose parts are understood. Out: what
+//! is wrong.
 
 use super::signalling::{Identity, parse_prefix};
 use super::{Config, File, Shell};
@@ -13,6 +14,9 @@ use wire::aesa::Aesa;
 
 /// `sun_path` of `struct sockaddr_un` holds so many octets and a zero (unix(7)).
 const SOCKET_PATH_OCTETS: usize = 107;
+
+/// Routes of a switch at most: 64 octets for each of two circuits make 512 MiB.
+const MAX_ROUTES: usize = 1 << 22;
 
 /// Wrong parts: the way to an object, and its faults.
 type Wrong = Vec<(Vec<Part>, Faults)>;
@@ -55,6 +59,8 @@ pub(super) fn check(file: &File, config: &Config, folder: &Path) -> Wrong {
     wrong.extend(sockets(file, folder));
     wrong.extend(devices(config));
     wrong.extend(follows_itself(config));
+    wrong.extend(without_endpoints(file));
+    wrong.extend(too_many_routes(file));
     wrong
 }
 
@@ -152,6 +158,10 @@ fn sockets(file: &File, folder: &Path) -> Wrong {
     let mut wrong = Wrong::new();
     for (name, adapter) in &file.adapter {
         let path = folder.join(adapter.socket());
+        if adapter.socket().file_name().is_none() {
+            let says = "a socket is a file: write its name, such as \"guest.sock\"".to_owned();
+            wrong.push(fault(["adapter", name], "socket", says));
+        }
         // It is made beside its place, under the longer name, and then renamed.
         let beside = endpoint::socket_path::SocketPath::beside(&path);
         let octets = beside.now().as_os_str().as_bytes().len();
@@ -237,6 +247,20 @@ fn follows_itself(config: &Config) -> Wrong {
     wrong
 }
 
+/// Hosts that no application can use.
+fn without_endpoints(file: &File) -> Wrong {
+    let none = file.host.iter().filter(|(_, host)| host.max_endpoints == 0);
+    let says = || "max_endpoints = 0: no application could use the host; write 1 or more".to_owned();
+    none.map(|(name, _)| fault(["host", name], "max_endpoints", says())).collect()
+}
+
+/// Switches whose tables no machine's memory holds.
+fn too_many_routes(file: &File) -> Wrong {
+    let beyond = file.switch.iter().filter(|(_, switch)| switch.max_routes > MAX_ROUTES);
+    let says = |routes| format!("max_routes = {routes} is out of bounds: write {MAX_ROUTES} at most");
+    beyond.map(|(name, switch)| fault(["switch", name], "max_routes", says(switch.max_routes))).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use crate::config::parse;
@@ -254,6 +278,8 @@ mod tests {
         let out = |n: u8, key: &str| format!("[outside.o{n}]\n[[link]]\nends = [\"s1:{n}\", \"o{n}\"]\n{key}\n");
         let address = "47000580ffe100000000000001020000000007";
         for (text, says) in [
+            ("[host.a]\nmax_endpoints = 0\n".to_owned(), "no application could use the host"),
+            ("[switch.s]\nmax_routes = 4194305\n".to_owned(), "write 4194304 at most"),
             (
                 "[host.a]\nesi = \"0020ea000ee0\"\n[host.b]\nesi = \"00:20:ea:00:0e:e0\"\n".to_owned(),
                 "host a has this end system identifier",

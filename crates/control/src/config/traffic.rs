@@ -1,5 +1,6 @@
 //! What is promised to one direction of a circuit: the keys of `[[circuit]]`, and of its `back`.
 
+use super::link::MAX_DELAY_US;
 use super::word;
 use crate::fault::{Faults, PartPath};
 use net::topology::parse_circuit_rate;
@@ -120,6 +121,13 @@ impl Traffic {
             rate.flatten()
         };
         let (pcr, scr, mcr) = (rate("pcr", &self.pcr), rate("scr", &self.scr), rate("mcr", &self.mcr));
+        let times = [("cdvt_us", Some(self.cdvt_us)), ("max_ctd_us", self.max_ctd_us), ("max_cdv_us", self.max_cdv_us)];
+        for (key, micros) in times {
+            if let Some(micros) = micros.filter(|micros| *micros > MAX_DELAY_US) {
+                faults.add(key, format!("{micros} is out of bounds: write {MAX_DELAY_US} at most"));
+                sound = false;
+            }
+        }
         let conformance = self.conformance.as_deref().map(|text| {
             let words = Conformance::ALL.into_iter().filter(|c| *c != Conformance::Abr1).map(|c| (c.name(), c));
             word(faults, "conformance", text, &words.collect::<Vec<_>>())
