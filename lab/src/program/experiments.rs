@@ -7,10 +7,12 @@ mod figure;
 mod live;
 mod page;
 mod predictions;
+mod provenance;
 mod report;
 mod sensitivity;
 mod sweep;
 mod tidy;
+mod verify;
 
 use crate::results::{ExperimentRow, LabList, LabRun, Listed};
 use ::lab::evidence;
@@ -44,6 +46,8 @@ pub(crate) enum LabCommand {
     Audit(audit::AuditOptions),
     /// Show what was foretold before the model ran, and what came of it
     Predictions(predictions::PredictionsOptions),
+    /// Run a report's models again, and compare their rows to the octet
+    Verify(verify::VerifyOptions),
     /// Measure this machine, and write a profile like those in machines/
     Calibrate(calibrate::CalibrateOptions),
 }
@@ -89,6 +93,7 @@ pub(crate) fn run(context: &Context, command: &LabCommand) -> Result<()> {
         LabCommand::Sensitivity(options) => sensitivity::run(context, options),
         LabCommand::Audit(options) => audit::run(context, options),
         LabCommand::Predictions(options) => predictions::run(context, options),
+        LabCommand::Verify(options) => verify::run(context, options),
         LabCommand::Calibrate(options) => calibrate::run(context, options),
     }
 }

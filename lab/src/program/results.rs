@@ -103,6 +103,21 @@ pub(crate) struct LabSensitivity {
     pub(crate) idle: Vec<String>,
 }
 
+/// A report's models give the same again: `lab verify`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub(crate) struct LabVerify {
+    /// `verify`.
+    pub(crate) lab: String,
+    /// Experiments that ran again.
+    pub(crate) experiments: usize,
+    /// Rows of the report.
+    pub(crate) rows: usize,
+    /// Rows with a measurement, which is of one machine and was not repeated.
+    pub(crate) measured: usize,
+    /// Whether the report is of this very program.
+    pub(crate) same_program: bool,
+}
+
 /// What decides each row: `lab audit`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) struct LabAudit {

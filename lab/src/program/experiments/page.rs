@@ -70,9 +70,9 @@ fn section(outcome: &ExperimentOutcome, figures: &[(String, String)]) -> String 
 }
 
 /// Which constants were calibrated, and on what.
-fn anchors() -> Result<String> {
+fn anchors(profiles: &[Profile]) -> String {
     let mut text = String::new();
-    for profile in Profile::built_in()? {
+    for profile in profiles {
         let rows: String = profile
             .constants
             .iter()
@@ -97,7 +97,20 @@ fn anchors() -> Result<String> {
             escape(&profile.title)
         ));
     }
-    Ok(text)
+    text
+}
+
+/// Program, commit and constants of a report.
+fn origin(data: &Data) -> String {
+    data.provenance.as_ref().map_or(String::new(), |from| {
+        format!(
+            " cellway-lab {}, commit {}, program {}, constants {}.",
+            escape(&from.version),
+            escape(from.commit.as_deref().unwrap_or("unknown")),
+            escape(&from.binary),
+            escape(&from.constants)
+        )
+    })
 }
 
 /// Predictions against degrees of freedom, and the choices of structure among these.
@@ -134,19 +147,24 @@ fn evidence(data: &Data) -> Result<String> {
 pub(super) fn html(data: &Data, figures: &[(String, String)]) -> Result<String> {
     let counts: String = summary(&data.outcomes).iter().map(|(v, n)| format!("<b>{n} {v}</b>")).collect();
     let evidence = evidence(data)?;
+    let profiles = match &data.provenance {
+        Some(from) => from.profiles.clone(),
+        None => Profile::built_in()?,
+    };
     let links: String =
         data.outcomes.iter().map(|o| format!("<a href=\"#{0}\">{0}</a> ", escape(&o.experiment))).collect();
     let sections: String = data.outcomes.iter().map(|o| section(o, figures)).collect();
     Ok(format!(
         "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content=\"width=device-width\"><title>Cellway's laboratory</title><style>{STYLE}</style>
-<h1>Published, modelled, measured</h1><p class=lead>The experiments of five papers on ATM host interfaces, 1993 to 2002: the paper's number, what the real code gives on a modelled machine in virtual time, and this machine's. Seed {}{}.{}</p>
+<h1>Published, modelled, measured</h1><p class=lead>The experiments of five papers on ATM host interfaces, 1993 to 2002: the paper's number, what the real code gives on a modelled machine in virtual time, and this machine's. Seed {}{}.{}{}</p>
 {evidence}<div class=counts>{counts}</div>
 <p>{}</p>
 <nav>{links}<a href=\"#machines\">machines</a></nav>{sections}<h2 id=machines>The machines' constants</h2>{}</html>\n",
         data.seed,
         if data.quick { ", quick" } else { "" },
         data.measured_on.as_ref().map_or(String::new(), |on| format!(" Measured on: {}.", escape(on))),
+        origin(data),
         Verdict::ALL.map(|verdict| format!("<b>{}</b>: {}.", verdict.name(), verdict.meaning())).join(" "),
-        anchors()?,
+        anchors(&profiles),
     ))
 }
