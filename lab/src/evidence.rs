@@ -1,7 +1,8 @@
 //! What the laboratory's claims rest on: published facts that were foretold, counted against everything that could be turned to
 //! meet them. In: outcomes and profiles. Out: counts by paper.
 
-use crate::experiment::{ExperimentOutcome, Verdict};
+use crate::experiment::{ExperimentOutcome, Row, Verdict};
+use crate::findings::Findings;
 use crate::model::{Profile, ProfileError};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,37 +17,50 @@ pub const PAPERS: [(char, &str, &str); 6] = [
     ('F', "ubr", "Romanow and Floyd 1995"),
 ];
 
-/// Choices of structure that were made after the result of another had been seen, by the id of the number that decided. Each is a
-/// degree of freedom as much as a constant is.
-pub const CHOICES: &[(&str, &str)] = &[
-    ("A-10", "a delay that misses the printed digit is let pass, as the paper's line rate is approximate"),
-    ("A-14", "a delay is compared within 1 % on both sides"),
-    ("A-22", "of two streams on one PC what the line carries counts, not what ttcp prints"),
-    (
-        "A-56",
-        "what ttcp sends over and over is read out of the cache; the adapter reads memory (three ways were tried)",
-    ),
-    ("A-56", "what is left of the time slices differs from run to run"),
-    ("A-58", "the cost of short receive bursts is the I/O bus's, not the processor's"),
-    ("B-37", "Cell Manager and buffer are left out of the pipeline's limit"),
-    ("B-40", "the set-up of a transfer is hidden in the IOCC's load"),
-    ("E-5", "copying and streaming do not overlap"),
-    ("C-31", "messages of some 50 octets and less are moved by a processor"),
-    ("C-31", "a message of more than 8192 octets takes a second buffer"),
-    ("C-15", "an APIC's links hold 16 cells where 256 were tried first"),
-    ("C-20", "the load beside the paced stream"),
-    ("C-30", "how near the modelled figure has to come"),
-    ("C-43", "runs of TCP are longer, and what is under way at their end is waited for"),
-    ("D-10", "half of what a PDU costs on arrival is spent in interrupts"),
-    ("E-17", "what waits before an echo is drawn evenly between two anchors"),
-    ("E-17", "ping is woken by its host's clock"),
-    (
-        "F-1",
-        "one phrase became two rows: that throughput is low at some place, and (F-11) that it is so at certain ones",
-    ),
-    ("F-1", "low is below half of the line, and below 0.8 of a packet switch"),
-    ("F-7", "a fall by less than 0.05 from one queue to the next is let pass"),
-    ("F-3", "an order holds where it is missed by less than 0.05 of the line"),
+/// A choice of structure that was made after the result of another had been seen. It is a degree of freedom as much as a constant is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Choice {
+    /// The id of the number that decided.
+    pub id: &'static str,
+    /// The commit that made it.
+    pub commit: &'static str,
+    /// What was chosen.
+    pub what: &'static str,
+}
+
+/// All such choices. No row of one of these ids is a prediction.
+pub const CHOICES: &[Choice] = &[
+    Choice { id: "A-10", commit: "df267553", what: "a delay that misses the printed digit is let pass, as the paper's line rate is approximate" },
+    Choice { id: "A-10", commit: "df267553", what: "the bound of the simulated delay is 5 %, wider than the printed digit" },
+    Choice { id: "A-14", commit: "df267553", what: "a delay is compared within 1 % on both sides" },
+    Choice { id: "A-22", commit: "df267553", what: "of two streams on one PC what the line carries counts, not what ttcp prints" },
+    Choice { id: "A-56", commit: "80d22fe0", what: "what ttcp sends over and over is read out of the cache; the adapter reads memory (three ways were tried)" },
+    Choice { id: "A-56", commit: "9abad6a1", what: "sender and receiver run by equal time slices on one machine" },
+    Choice { id: "A-56", commit: "9abad6a1", what: "what is left of the time slices differs from run to run, within ranges that were chosen" },
+    Choice { id: "A-57", commit: "9abad6a1", what: "the receiver begins with up to two time slices, the sender with up to one" },
+    Choice { id: "A-58", commit: "7b4774bf", what: "the cost of short receive bursts is the I/O bus's, not the processor's" },
+    Choice { id: "B-37", commit: "7b4774bf", what: "Cell Manager and buffer are left out of the pipeline's limit" },
+    Choice { id: "B-40", commit: "7b4774bf", what: "the set-up of a transfer is hidden in the IOCC's load" },
+    Choice { id: "E-5", commit: "8bb2f6cd", what: "copying and streaming do not overlap" },
+    Choice { id: "C-31", commit: "c57e9b32", what: "messages of some 50 octets and less are moved by a processor" },
+    Choice { id: "C-31", commit: "cc14c4dd", what: "a message of more than 8192 octets takes a second buffer" },
+    Choice { id: "C-42", commit: "df267553", what: "two phrases of one table became one fact under another name" },
+    Choice { id: "C-15", commit: "76d4ffe9", what: "an APIC's links hold 16 cells where 256 were tried first" },
+    Choice { id: "C-20", commit: "76d4ffe9", what: "the load beside the paced stream" },
+    Choice { id: "C-30", commit: "76d4ffe9", what: "how near the modelled figure has to come" },
+    Choice { id: "C-43", commit: "76d4ffe9", what: "runs of TCP are longer, and what is under way at their end is waited for" },
+    Choice { id: "D-10", commit: "cf263f27", what: "half of what a PDU costs on arrival is spent in interrupts" },
+    Choice { id: "D-6", commit: "cf263f27", what: "the Triton has the Neptune's costs for a PDU, and its rate of received bursts" },
+    Choice { id: "D-7", commit: "cf263f27", what: "the Triton has the Neptune's costs of IP and of summing" },
+    Choice { id: "D-8", commit: "cf263f27", what: "the Triton has the Neptune's costs of IP" },
+    Choice { id: "E-17", commit: "c57e9b32", what: "what waits before an echo is drawn evenly between two anchors" },
+    Choice { id: "E-17", commit: "7b4774bf", what: "ping is woken by its host's clock" },
+    Choice { id: "F-1", commit: "df306858", what: "one phrase became two rows: that throughput is low at some place, and (F-11) that it is so at certain ones" },
+    Choice { id: "F-1", commit: "df306858", what: "low is below half of the line, and below 0.8 of a packet switch" },
+    Choice { id: "F-3", commit: "df306858", what: "an order holds where it is missed by less than 0.05 of the line" },
+    Choice { id: "F-7", commit: "df306858", what: "a fall by less than 0.05 from one queue to the next is let pass" },
+    Choice { id: "F-9", commit: "df306858", what: "a sender pauses for up to an eighth of a PDU, and connections begin within 3532 cell times" },
+    Choice { id: "F-10", commit: "df306858", what: "the thresholds of both accounts: half of the queue, and 80 % of the mean" },
 ];
 
 /// What stands for and against one paper's rows.
@@ -56,18 +70,22 @@ pub struct Paper {
     pub letter: char,
     /// Its name.
     pub name: &'static str,
-    /// Facts that were foretold and met; of these, to the printed digits or by a phrase's test.
+    /// Whether the project implements the paper: facts of any other are counted apart.
+    pub seed: bool,
+    /// Facts that were foretold and met.
     pub predictions: usize,
-    /// Facts foretold to the printed digits or by a phrase's test.
+    /// Facts foretold to the printed digits; a phrase has none.
     pub to_the_digit: usize,
     /// Facts that were contradicted.
     pub contradicted: usize,
-    /// Constants calibrated on the paper's numbers.
+    /// Calibrated constants that the paper's rows use, wherever they were fitted.
     pub calibrated: usize,
-    /// Constants assumed for the paper's sake.
+    /// Assumed constants that the paper's rows use.
     pub assumed: usize,
     /// Choices of structure made after seeing a result.
     pub choices: usize,
+    /// Constants of either kind that the paper's predictions use.
+    pub behind_predictions: usize,
 }
 
 impl Paper {
@@ -84,11 +102,49 @@ fn facts(outcomes: &[ExperimentOutcome], letter: char) -> [BTreeSet<&str>; 3] {
     let contradicted: BTreeSet<&str> = of(Verdict::Contradicted).collect();
     let predictions: BTreeSet<&str> = of(Verdict::Prediction).filter(|fact| !contradicted.contains(fact)).collect();
     let near: BTreeSet<&str> = rows()
-        .filter(|row| row.verdict == Verdict::Prediction && row.to_the_digit == Some(false))
+        .filter(|row| row.verdict == Verdict::Prediction && row.to_the_digit != Some(true))
         .map(|row| row.fact.as_str())
         .collect();
     let digit = predictions.iter().copied().filter(|fact| !near.contains(fact)).collect();
     [predictions, digit, contradicted]
+}
+
+/// Calibrated and assumed constants that rows use, as the audit has found them. The same constant of the same origin on
+/// several models of one series is one.
+#[derive(Debug, Default)]
+struct Used {
+    calibrated: BTreeSet<String>,
+    assumed: BTreeSet<String>,
+}
+
+impl Used {
+    fn by<'a>(
+        rows: impl Iterator<Item = (&'a str, &'a Row)>,
+        origins: &BTreeMap<String, (bool, String)>,
+        findings: &Findings,
+    ) -> Self {
+        let mut used = Used::default();
+        let of = |(experiment, row): (&str, &Row)| findings.of(experiment, row).map(|finding| finding.moved.clone());
+        for name in rows.filter_map(of).flatten() {
+            let Some((calibrated, origin)) = origins.get(&name) else { continue };
+            let kind = if *calibrated { &mut used.calibrated } else { &mut used.assumed };
+            kind.insert(origin.clone());
+        }
+        used
+    }
+}
+
+/// Free constants, as `machine.constant`: whether each is calibrated, and what makes it the same as another.
+fn origins() -> Result<BTreeMap<String, (bool, String)>, ProfileError> {
+    let mut all = BTreeMap::new();
+    for profile in Profile::built_in()? {
+        for (name, constant) in profile.free() {
+            let said = constant.anchor.as_ref().or(constant.assumed.as_ref()).unwrap_or(&constant.unit);
+            let origin = (constant.anchor.is_some(), format!("{name}: {said}"));
+            all.insert(format!("{}.{name}", profile.name), origin);
+        }
+    }
+    Ok(all)
 }
 
 /// Counts by paper.
@@ -96,34 +152,28 @@ fn facts(outcomes: &[ExperimentOutcome], letter: char) -> [BTreeSet<&str>; 3] {
 /// # Errors
 /// A profile that comes with the program is broken.
 pub fn papers(outcomes: &[ExperimentOutcome]) -> Result<Vec<Paper>, ProfileError> {
-    let mut calibrated: BTreeMap<char, BTreeSet<String>> = BTreeMap::new();
-    let mut assumed = calibrated.clone();
-    for profile in Profile::built_in()? {
-        for (name, constant) in profile.free() {
-            let (kind, said) = match (&constant.anchor, &constant.assumed) {
-                (Some(anchor), _) => (&mut calibrated, anchor),
-                (None, said) => (&mut assumed, said.as_ref().unwrap_or(&constant.unit)),
-            };
-            // The same constant of the same anchor on three models of one series is one.
-            let letter = said.chars().next().unwrap_or(' ');
-            kind.entry(letter).or_default().insert(format!("{name}: {said}"));
+    let (origins, findings) = (origins()?, Findings::built_in());
+    let of = |(letter, seed, name): (char, &'static str, &'static str)| {
+        let rows = || {
+            let all = outcomes.iter().flat_map(|o| o.rows.iter().map(|row| (o.experiment.as_str(), row)));
+            all.filter(move |(_, row)| row.id.starts_with(letter))
+        };
+        let used = Used::by(rows(), &origins, findings);
+        let foretold = rows().filter(|(_, row)| row.verdict == Verdict::Prediction);
+        let behind = Used::by(foretold, &origins, findings);
+        let [predictions, to_the_digit, contradicted] = facts(outcomes, letter).map(|facts| facts.len());
+        Paper {
+            letter,
+            name,
+            seed: seed.starts_with('0'),
+            predictions,
+            to_the_digit,
+            contradicted,
+            calibrated: used.calibrated.len(),
+            assumed: used.assumed.len(),
+            choices: CHOICES.iter().filter(|choice| choice.id.starts_with(letter)).count(),
+            behind_predictions: behind.calibrated.len() + behind.assumed.len(),
         }
-    }
-    let count = |of: &BTreeMap<char, BTreeSet<String>>, letter: char| of.get(&letter).map_or(0, BTreeSet::len);
-    Ok(PAPERS
-        .into_iter()
-        .map(|(letter, _, name)| {
-            let [predictions, to_the_digit, contradicted] = facts(outcomes, letter).map(|facts| facts.len());
-            Paper {
-                letter,
-                name,
-                predictions,
-                to_the_digit,
-                contradicted,
-                calibrated: count(&calibrated, letter),
-                assumed: count(&assumed, letter),
-                choices: CHOICES.iter().filter(|(id, _)| id.starts_with(letter)).count(),
-            }
-        })
-        .collect())
+    };
+    Ok(PAPERS.into_iter().map(of).collect())
 }

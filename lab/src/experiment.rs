@@ -40,8 +40,10 @@ use crate::model::memo::Memo;
 use crate::model::networks::Kind;
 use crate::model::pair::{self, Scenario};
 use crate::model::{Profile, ProfileError, Random, Reads};
+use crate::findings::Findings;
+pub use crate::mechanism::Mechanism;
 use crate::row::Bound;
-pub use crate::row::{MEBIBIT, Measured, Published, Row, Test, Verdict};
+pub use crate::row::{Claim, MEBIBIT, Measured, Published, Row, Test, Verdict};
 pub use crate::sys::waiting::Waiting;
 use endpoint::{DataPath, Events};
 use serde::{Deserialize, Serialize};
@@ -337,6 +339,8 @@ pub struct Run<'a> {
     name: &'static str,
     machines: Vec<Profile>,
     memo: Option<&'a Memo>,
+    off: Option<Mechanism>,
+    failed: Vec<String>,
     reads: Reads,
     outcome: ExperimentOutcome,
     trace: Trace,
@@ -373,7 +377,7 @@ pub fn run_on(
     quick: bool,
     live: Option<&mut dyn Live>,
 ) -> Result<ExperimentOutcome, ProfileError> {
-    run_whole(machines, None, experiment, (seed, quick), live)
+    run_whole(machines, (None, None), experiment, (seed, quick), live)
 }
 
 /// The same without measurements; pairs of PCs that have run before are taken from `memo`.
@@ -387,12 +391,26 @@ pub fn run_again(
     seed: u64,
     quick: bool,
 ) -> Result<ExperimentOutcome, ProfileError> {
-    run_whole(machines, Some(memo), experiment, (seed, quick), None)
+    run_whole(machines, (Some(memo), None), experiment, (seed, quick), None)
+}
+
+/// The same without one mechanism.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_without(
+    off: Mechanism,
+    memo: &Memo,
+    experiment: &dyn Experiment,
+    seed: u64,
+    quick: bool,
+) -> Result<ExperimentOutcome, ProfileError> {
+    run_whole(&[], (Some(memo), Some(off)), experiment, (seed, quick), None)
 }
 
 fn run_whole<'a>(
     machines: &[Profile],
-    memo: Option<&'a Memo>,
+    (memo, off): (Option<&'a Memo>, Option<Mechanism>),
     experiment: &dyn Experiment,
     (seed, quick): (u64, bool),
     live: Option<&'a mut (dyn Live + 'a)>,
@@ -408,8 +426,13 @@ fn run_whole<'a>(
         constants: BTreeSet::new(),
     };
     let (machines, reads, trace) = (machines.to_vec(), Reads::default(), Trace::default());
-    let mut run = Run { seed, quick, live, name, machines, memo, reads, outcome, trace };
+    let failed = Vec::new();
+    let mut run = Run { seed, quick, live, name, machines, memo, off, failed, reads, outcome, trace };
     experiment.run(&mut run)?;
+    if !run.failed.is_empty() {
+        return Err(ProfileError::Failed(run.failed.join("; ")));
+    }
+    crate::verdict::settle_all(name, &mut run.outcome.rows, Findings::built_in());
     if run.live.is_some() {
         experiment.today(&mut run);
     }
@@ -445,7 +468,27 @@ impl Run<'_> {
             Some(machine) => machine.clone(),
             None => Profile::named(name)?,
         };
+        let mut machine = machine;
+        for (name, value) in self.off.map_or(&[][..], Mechanism::neutral) {
+            if machine.constants.contains_key(*name) {
+                machine.set(name, *value)?;
+            }
+        }
         Ok(machine.watched(&self.reads))
+    }
+
+    /// Whether a mechanism is on: an experiment that builds a model without [`Run::pair`] asks.
+    pub fn on(&self, mechanism: Mechanism) -> bool {
+        self.off != Some(mechanism)
+    }
+
+    /// The result of a part of the model. A part that gave none makes the whole experiment an error: what did not run is not
+    /// zero.
+    pub fn ran<T: Default>(&mut self, result: Option<T>, what: &str) -> T {
+        result.unwrap_or_else(|| {
+            self.failed.push(format!("{what} gave no result"));
+            T::default()
+        })
     }
 
     /// Measures, if measuring is wanted and possible.
@@ -496,9 +539,15 @@ impl Run<'_> {
     /// # Errors
     /// A machine lacks a constant.
     pub fn pair(&mut self, scenario: &Scenario<'_>) -> Result<pair::PairOutcome, ProfileError> {
+        let single_copy = match self.off {
+            Some(Mechanism::PageMapping) => false,
+            Some(Mechanism::Copying) => true,
+            _ => scenario.single_copy,
+        };
+        let scenario = Scenario { single_copy, ..scenario.clone() };
         let outcome = match self.memo {
-            Some(memo) => memo.run(scenario)?,
-            None => pair::run(scenario)?,
+            Some(memo) => memo.run(&scenario)?,
+            None => pair::run(&scenario)?,
         };
         self.happened(outcome.trace.hash() ^ outcome.damaged, outcome.cells);
         Ok(outcome)
@@ -521,17 +570,19 @@ impl Run<'_> {
         &mut self.outcome.rows[at]
     }
 
-    fn number(
+    fn judged(
         &mut self,
-        verdict: Verdict,
-        head: [&str; 3],
+        claim: Claim,
+        [id, what, unit]: [&str; 3],
         published: Published,
         bound: Bound,
         modelled: f64,
     ) -> &mut Row {
         self.trace.add(&modelled.to_bits().to_be_bytes());
-        let [id, what, unit] = head;
-        self.row(id, what, unit, published).judge(verdict, bound, modelled)
+        if !modelled.is_finite() {
+            self.failed.push(format!("{id}, {what}: {modelled} is no result"));
+        }
+        self.row(id, what, unit, published).judge(claim, bound, modelled)
     }
 
     /// A formula of the paper or of a standard, evaluated: the same to `digits` decimals.
@@ -544,7 +595,7 @@ impl Run<'_> {
         digits: i32,
         modelled: f64,
     ) -> &mut Row {
-        self.number(Verdict::Arithmetic, [id, what, unit], published.into(), Bound::Decimals(digits), modelled)
+        self.judged(Claim::Formula, [id, what, unit], published.into(), Bound::Decimals(digits), modelled)
     }
 
     /// What follows from another row or from a configured constant, whatever the model does: the same to `digits` decimals.
@@ -557,22 +608,7 @@ impl Run<'_> {
         digits: i32,
         modelled: f64,
     ) -> &mut Row {
-        self.number(Verdict::Identity, [id, what, unit], published.into(), Bound::Decimals(digits), modelled)
-    }
-
-    /// What could have come out otherwise, and nothing was tuned to; `bound` is the accuracy that the source claims, relative.
-    pub fn prediction(
-        &mut self,
-        id: &str,
-        what: &str,
-        unit: &str,
-        published: impl Into<Published>,
-        bound: f64,
-        modelled: f64,
-    ) -> &mut Row {
-        let row =
-            self.number(Verdict::Prediction, [id, what, unit], published.into(), Bound::Relative(bound), modelled);
-        row.both_units()
+        self.judged(Claim::Identity, [id, what, unit], published.into(), Bound::Decimals(digits), modelled)
     }
 
     /// A number that a constant was calibrated on.
@@ -584,12 +620,12 @@ impl Run<'_> {
         published: impl Into<Published>,
         modelled: f64,
     ) -> &mut Row {
-        let row = self.number(Verdict::Anchor, [id, what, unit], published.into(), Bound::Relative(0.05), modelled);
-        row.both_units()
+        self.judged(Claim::Fitted, [id, what, unit], published.into(), Bound::Relative(0.05), modelled).both_units()
     }
 
-    /// Another output of what a constant was calibrated on.
-    pub fn re_anchored(
+    /// A published number, or a range; `bound` is the accuracy that the source claims, relative. The rules of
+    /// [`crate::verdict`] say what it is.
+    pub fn number(
         &mut self,
         id: &str,
         what: &str,
@@ -598,27 +634,13 @@ impl Run<'_> {
         bound: f64,
         modelled: f64,
     ) -> &mut Row {
-        let row =
-            self.number(Verdict::ReAnchored, [id, what, unit], published.into(), Bound::Relative(bound), modelled);
-        row.both_units()
+        self.judged(Claim::Number, [id, what, unit], published.into(), Bound::Relative(bound), modelled).both_units()
     }
 
-    /// A phrase of the paper, the test that decides it, and the evidence.
+    /// A phrase of the paper, the test that decides it, and the evidence. The rules of [`crate::verdict`] say what it is.
     pub fn words(&mut self, id: &str, quote: &str, test: Test, evidence: impl AsRef<str>) -> &mut Row {
-        self.phrase(Verdict::Words, id, quote, test, evidence)
-    }
-
-    /// A phrase of the paper with an outcome that nothing was tuned to: a prediction.
-    pub fn predicted_words(&mut self, id: &str, quote: &str, test: Test, evidence: impl AsRef<str>) -> &mut Row {
-        self.phrase(Verdict::Prediction, id, quote, test, evidence)
-    }
-
-    fn phrase(&mut self, verdict: Verdict, id: &str, quote: &str, test: Test, evidence: impl AsRef<str>) -> &mut Row {
         self.trace.add(&[u8::from(test.holds)]);
-        let row = self.row(id, "in words", "", Published::Words(quote.into()));
-        row.verdict = if test.holds { verdict } else { Verdict::Contradicted };
-        row.test = Some(test);
-        row.note(evidence)
+        self.row(id, "in words", "", Published::Words(quote.into())).decide(test).note(evidence)
     }
 
     /// Something that cannot be had, and why.

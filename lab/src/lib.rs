@@ -8,13 +8,17 @@
 //! each number published, modelled, and, where whoever calls can measure ([`experiment::Live`]), measured.
 #![deny(unsafe_code)]
 
+pub mod audit;
 pub mod evidence;
 pub mod experiment;
 pub mod experiments;
+pub mod findings;
+pub mod mechanism;
 pub mod model;
 pub mod overlay;
 pub mod overload;
 pub mod receiver;
+pub mod registry;
 pub mod row;
 pub mod seeds;
 pub mod sensitivity;
@@ -24,6 +28,7 @@ pub mod sums;
 pub mod synchronous;
 pub mod sys;
 pub mod trace;
+pub mod verdict;
 pub mod world;
 
 #[cfg(doctest)]

@@ -1,5 +1,6 @@
 //! A checked number or phrase: published, modelled, measured, and the kind of evidence that the three make together.
 
+use crate::mechanism::Mechanism;
 use serde::{Deserialize, Serialize};
 
 /// The unit of ttcp's rates.
@@ -42,6 +43,8 @@ pub enum Verdict {
     ReAnchored,
     /// It could have come out otherwise, and nothing was tuned to it.
     Prediction,
+    /// The model meets it, and no audit says yet what decides it.
+    Unaudited,
     /// A phrase of the paper, with the test that decides it.
     Words,
     /// The model gives something else.
@@ -54,9 +57,10 @@ pub enum Verdict {
 
 impl Verdict {
     /// All of them, strongest evidence first.
-    pub const ALL: [Verdict; 9] = [
+    pub const ALL: [Verdict; 10] = [
         Verdict::Prediction,
         Verdict::Contradicted,
+        Verdict::Unaudited,
         Verdict::Words,
         Verdict::Arithmetic,
         Verdict::Identity,
@@ -74,6 +78,7 @@ impl Verdict {
             Verdict::Anchor => "anchor",
             Verdict::ReAnchored => "re-anchored",
             Verdict::Prediction => "prediction",
+            Verdict::Unaudited => "unaudited",
             Verdict::Words => "words",
             Verdict::Contradicted => "contradicted",
             Verdict::Absent => "absent",
@@ -87,12 +92,47 @@ impl Verdict {
             Verdict::Arithmetic => "a formula of the paper or of a standard, evaluated",
             Verdict::Identity => "follows from another row or from a configured constant, whatever the model does",
             Verdict::Anchor => "a constant or a choice of structure was fitted to it: no evidence",
-            Verdict::ReAnchored => "another output of what was fitted",
-            Verdict::Prediction => "could have come out otherwise, and nothing was tuned to it",
+            Verdict::ReAnchored => "a fitted or copied constant decides it, or a choice that was made after a result",
+            Verdict::Prediction => {
+                "without its mechanism the model contradicts it; no fitted or copied constant and no later choice decides it"
+            }
+            Verdict::Unaudited => "met by the model; no audit says yet what decides it",
             Verdict::Words => "a phrase of the paper; the row names the test that decides it",
-            Verdict::Contradicted => "the model gives something else",
+            Verdict::Contradicted => "the model gives something else: in this run, in the full run, or with another seed",
             Verdict::Absent => "the material or the model cannot give it; the row says why",
             Verdict::Today => "the question put to this machine: nothing was published for it",
+        }
+    }
+}
+
+/// What a row compares, as its experiment states it. The verdict follows by [`crate::verdict`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Claim {
+    /// Nothing: absent, or of this machine only.
+    #[default]
+    Nothing,
+    /// A formula of the paper or of a standard.
+    Formula,
+    /// What follows from another row or from a configured constant.
+    Identity,
+    /// The number that a constant was fitted to.
+    Fitted,
+    /// A published number.
+    Number,
+    /// A published phrase, with the test that decides it.
+    Phrase,
+}
+
+impl Claim {
+    /// What a row is before any rule, where the model gives what was published.
+    const fn met(self) -> Verdict {
+        match self {
+            Claim::Nothing => Verdict::Absent,
+            Claim::Formula => Verdict::Arithmetic,
+            Claim::Identity => Verdict::Identity,
+            Claim::Fitted => Verdict::Anchor,
+            Claim::Number | Claim::Phrase => Verdict::Unaudited,
         }
     }
 }
@@ -143,8 +183,17 @@ pub struct Row {
     pub deviation: Option<f64>,
     /// The deviation that the verdict allows, relative.
     pub bound: Option<f64>,
+    /// What is compared.
+    #[serde(default)]
+    pub claim: Claim,
+    /// The mechanism that is said to decide it: its off switch has to contradict it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mechanism: Option<Mechanism>,
     /// See there.
     pub verdict: Verdict,
+    /// The rule that gave the verdict, and what it rests on.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub because: String,
     /// The published fact: rows about one fact share it, and count once.
     pub fact: String,
     /// Whether the model gives the printed digits, or lies in the printed range; not for words.
@@ -179,15 +228,18 @@ impl Row {
             measured: None,
             deviation: None,
             bound: None,
+            claim: Claim::Nothing,
+            mechanism: None,
             verdict: Verdict::Absent,
+            because: String::new(),
             to_the_digit: None,
             test: None,
             note: String::new(),
         }
     }
 
-    /// Compares the model's number with the published one: `verdict`, or contradicted.
-    pub(crate) fn judge(&mut self, verdict: Verdict, bound: Bound, modelled: f64) -> &mut Self {
+    /// Compares the model's number with the published one.
+    pub(crate) fn judge(&mut self, claim: Claim, bound: Bound, modelled: f64) -> &mut Self {
         let (from, to) = match self.published {
             Published::Number(n) => (n, n),
             Published::Range(from, to) => (from, to),
@@ -204,7 +256,8 @@ impl Row {
         self.deviation = Some(deviation);
         self.bound = if let Bound::Relative(bound) = bound { Some(bound) } else { None };
         self.to_the_digit = Some(same);
-        self.verdict = if holds { verdict } else { Verdict::Contradicted };
+        self.claim = claim;
+        self.verdict = if holds { claim.met() } else { Verdict::Contradicted };
         self
     }
 
@@ -233,6 +286,38 @@ impl Row {
         if let Some(modelled) = self.modelled.filter(|_| self.unit == MEBIBIT) {
             self.note(format!("modelled {:.1} in 10^6 bit/s", modelled * 1.048_576));
         }
+        self
+    }
+
+    /// Compares a phrase with the model by a test.
+    pub(crate) fn decide(&mut self, test: Test) -> &mut Self {
+        self.claim = Claim::Phrase;
+        self.verdict = if test.holds { self.claim.met() } else { Verdict::Contradicted };
+        self.test = Some(test);
+        self
+    }
+
+    /// Whether the model gives what was published, before any rule.
+    pub fn holds(&self) -> bool {
+        match (&self.test, self.bound.zip(self.deviation)) {
+            (Some(test), _) => test.holds,
+            (None, Some((bound, deviation))) if deviation.abs() <= bound => true,
+            _ => self.to_the_digit == Some(true),
+        }
+    }
+
+    /// Makes it the row of a model that did not run.
+    pub(crate) fn fail(&mut self, why: &str) {
+        (self.verdict, self.modelled, self.deviation, self.to_the_digit) = (Verdict::Contradicted, None, None, None);
+        if let Some(test) = &mut self.test {
+            test.holds = false;
+        }
+        self.note(why);
+    }
+
+    /// Names the mechanism that decides the row. Without its off switch a row is no prediction.
+    pub fn by(&mut self, mechanism: Mechanism) -> &mut Self {
+        self.mechanism = Some(mechanism);
         self
     }
 
@@ -279,20 +364,20 @@ mod tests {
 
     fn judged(published: impl Into<Published>, bound: Bound, modelled: f64) -> (Verdict, Option<bool>) {
         let mut row = Row::new("A-1", "a rate", "Mbit/s", published.into());
-        row.judge(Verdict::Prediction, bound, modelled);
+        row.judge(Claim::Number, bound, modelled);
         (row.verdict, row.to_the_digit)
     }
 
     #[test]
     fn a_number_is_met_to_the_digit_or_within_a_bound_that_the_row_names_or_not_at_all() {
-        assert_eq!(judged(101.0, Bound::Relative(0.05), 101.4), (Verdict::Prediction, Some(true)));
-        assert_eq!(judged(101.0, Bound::Relative(0.05), 103.0), (Verdict::Prediction, Some(false)));
+        assert_eq!(judged(101.0, Bound::Relative(0.05), 101.4), (Verdict::Unaudited, Some(true)));
+        assert_eq!(judged(101.0, Bound::Relative(0.05), 103.0), (Verdict::Unaudited, Some(false)));
         assert_eq!(judged(101.0, Bound::Relative(0.05), 120.0), (Verdict::Contradicted, Some(false)));
-        assert_eq!(judged(3.9, Bound::Decimals(1), 3.94), (Verdict::Prediction, Some(true)));
+        assert_eq!(judged(3.9, Bound::Decimals(1), 3.94), (Verdict::Unaudited, Some(true)));
         assert_eq!(judged(3.9, Bound::Decimals(1), 3.96), (Verdict::Contradicted, Some(false)));
-        assert_eq!(judged((73.0, 82.0), Bound::Relative(0.0), 80.0), (Verdict::Prediction, Some(true)));
+        assert_eq!(judged((73.0, 82.0), Bound::Relative(0.0), 80.0), (Verdict::Unaudited, Some(true)));
         assert_eq!(judged((73.0, 82.0), Bound::Relative(0.0), 84.0), (Verdict::Contradicted, Some(false)));
         // Nothing lost where nothing is to be lost.
-        assert_eq!(judged((0.0, 0.0), Bound::Relative(0.0), 0.0), (Verdict::Prediction, Some(true)));
+        assert_eq!(judged((0.0, 0.0), Bound::Relative(0.0), 0.0), (Verdict::Unaudited, Some(true)));
     }
 }

@@ -73,15 +73,15 @@ impl Experiment for Adapters {
         let one =
             Scenario { octets: OCTETS, single_copy: true, ..Scenario::new(&machine, &machine, Transport::Raw, 1) };
         let outcome = run.pair(&one)?;
-        let (whole, through) = (outcome.first_ms, just_in_time().unwrap_or(0.0));
+        let (whole, through) = (outcome.first_ms, run.ran(just_in_time(), "64 kB by two just-in-time adapters"));
         let line = OCTETS as f64 * 8.0 / line_mbit_s(OCTETS) / 1e3;
-        run.prediction("A-10", "64 kB from memory to memory by two ENI155P over a bus of 50 MB/s", "ms", 6.4, 0.05, whole)
+        run.number("A-10", "64 kB from memory to memory by two ENI155P over a bus of 50 MB/s", "ms", 6.4, 0.05, whole)
             .fact("the copies of a buffering adapter come before and after the line: 6.4 ms")
             .note(
                 "bus and line are the paper's; that the chip sends nothing before it has all, and delivers nothing before, is the chip's. The paper \
                  reckons with \"approximately 16 MB/s\", cells take 16.2: hence not the printed digit, and the bound is wider than that",
             );
-        run.predicted_words(
+        run.words(
             "A-14",
             "the avoidance of one interrupt and the absence of the copying delay",
             Test::new(
@@ -101,7 +101,7 @@ impl Experiment for Adapters {
             let outcome = run.pair(&scenario)?;
             points.push((f64::from(kilobytes), outcome.lost * 100.0));
         }
-        run.predicted_words(
+        run.words(
             "A-8",
             "For 155 Mbps ATM, more is needed, e.g. 512 kB",
             Test::new(

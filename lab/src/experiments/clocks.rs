@@ -157,7 +157,7 @@ impl Experiment for Clocks {
         }
         let (idle, loaded) = (&all[0], &all[1]);
         let keeps = bench.keeps_up();
-        run.predicted_words(
+        run.words(
             "E-16",
             "at high polling rates, the clocked interrupt scheme is able to keep up with the traditional interrupt scheme",
             Test::new(
@@ -171,7 +171,7 @@ impl Experiment for Clocks {
                 idle[0][8].1, idle[2][8].1, idle[4][8].1, idle[5][8].1, idle[6][8].1
             ),
         );
-        run.predicted_words(
+        run.words(
             "E-16",
             "almost everywhere the best performer, with the exception of polling, which does best for small packet sizes",
             Test::new(
@@ -187,7 +187,7 @@ impl Experiment for Clocks {
         );
         let (better, packets) = (bench.better(), bench.run(Notice::Interrupt, SIZES[8], true));
         let batches = bench.run(HALF_KILOHERTZ, SIZES[8], true);
-        run.predicted_words(
+        run.words(
             "E-16",
             LOADED,
             Test::new(
@@ -205,7 +205,7 @@ impl Experiment for Clocks {
                 packets.wakes
             ),
         );
-        run.predicted_words(
+        run.words(
             "E-16",
             "both methods provide better performance than polling as implemented here",
             Test::new(
@@ -249,7 +249,7 @@ impl Clocks {
                 .collect();
         let gain = |notice| bench.rate(notice, SIZES[8], false) / bench.rate(Notice::Interrupt, SIZES[8], false);
         let (napi, coalesced) = (gain(NAPI), gain(COALESCED));
-        run.predicted_words(
+        run.words(
             "E-12",
             "masking interrupts and polling some traffic intensity threshold",
             Test::new(

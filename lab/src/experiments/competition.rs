@@ -44,7 +44,7 @@ impl Experiment for Competition {
         }
         let lost = |of: &write::WriteOutcome| (1.0 - of.mbit_s / alone.mbit_s) * 100.0;
         let full = points[3].1;
-        run.predicted_words(
+        run.words(
             "B-44",
             "little or no system performance degradation, even when competing for I/O resources",
             Test::new(
@@ -78,7 +78,7 @@ impl Experiment for Competition {
         let rates = [128, long].map(|writes| write::run_beside(&m, Driver::UserBuffer, 65_536, writes, Some(clock)));
         let [short, long_rate] = rates;
         let (short, long_rate) = (short?.mbit_s, long_rate?.mbit_s);
-        run.predicted_words(
+        run.words(
             "B-41",
             "All measurements are repeatable to 3 significant digits of accuracy",
             Test::new(
@@ -97,7 +97,7 @@ impl Experiment for Competition {
         let (cell, handler) = (384.0 / (write::hardware(&m, 65_536)? * 1e6), m.get("timer_tick_us")? * 1e-6);
         let offered = CellRate::OC3C.cells_per_s();
         let served = capacity(Strategy::Interrupt, handler, cell, offered, run.size(4, 1) as f64);
-        run.predicted_words(
+        run.words(
             "B-23",
             "Full interrupt service per ATM cell would severely limit the workstation's network bandwidth, as well as leaving little capacity for \
              applications",

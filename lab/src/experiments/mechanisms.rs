@@ -76,7 +76,7 @@ impl Curve {
         let (mut moved, mut rates) = (Vec::new(), Vec::new());
         for octets in case.sizes().iter().copied() {
             let work = Work { placement: case.placement, ahead: case.ahead, udp: case.udp, ..Work::raw(octets) };
-            let one = remapping::buffering(case.mechanisms, work, run.size(16, 3)).unwrap_or_default();
+            let one = run.ran(remapping::buffering(case.mechanisms, work, run.size(16, 3)), "a part of the model");
             run.happened(one.damaged, one.cells);
             let transport = if case.udp { Transport::Udp { checksum: false } } else { Transport::Raw };
             // Of what a sender copies headers are part; the model charges the SDU's octets.
@@ -270,7 +270,7 @@ fn prediction(run: &mut Run<'_>, curves: &[Curve]) -> Result<(), ProfileError> {
     let mut found = Vec::new();
     for options in [0, 10, 4, 2, 1] {
         let work = Work { options, ..Work::udp(8192) };
-        let moved = remapping::buffering(ALL, work, run.size(200, 20)).unwrap_or_default();
+        let moved = run.ran(remapping::buffering(ALL, work, run.size(200, 20)), "a part of the model");
         run.happened(moved.damaged, moved.cells);
         let copied = Some([0, moved.copied[1] as usize]);
         let plain = Scenario::new(&machine, &machine, Transport::Udp { checksum: false }, run.size(2048, 200));
@@ -318,7 +318,7 @@ fn length(run: &mut Run<'_>) {
     ];
     let mut of = |length, octets, padding| {
         let work = Work { padding, ..Work::udp(octets) };
-        let held = remapping::held(Mechanisms { length, ..ALL }, work, 64).unwrap_or_default();
+        let held = run.ran(remapping::held(Mechanisms { length, ..ALL }, work, 64), "a part of the model");
         run.happened(held.damaged, held.cells);
         held
     };
@@ -448,7 +448,7 @@ fn lists(run: &mut Run<'_>) {
     let all = jit::driver::Mechanisms::default();
     let pdus = run.size(200, 40);
     let mut arrive = |mechanisms, work| -> Guessed {
-        let guessed = remapping::just_in_time(mechanisms, work, pdus).unwrap_or_default();
+        let guessed = run.ran(remapping::just_in_time(mechanisms, work, pdus), "a part of the model");
         run.happened(guessed.damaged, guessed.cells);
         guessed
     };
@@ -544,7 +544,7 @@ fn layers(run: &mut Run<'_>) {
     let all = jit::driver::Mechanisms { changes_strategy: false, ..jit::driver::Mechanisms::default() };
     let mut of = |learns_sizes, work| {
         let mechanisms = jit::driver::Mechanisms { learns_sizes, ..all };
-        let guessed = remapping::just_in_time(mechanisms, work, pdus).unwrap_or_default();
+        let guessed = run.ran(remapping::just_in_time(mechanisms, work, pdus), "a part of the model");
         run.happened(guessed.damaged, guessed.cells);
         guessed
     };

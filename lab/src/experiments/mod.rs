@@ -9,7 +9,7 @@ mod clocks;
 mod competition;
 mod mechanisms;
 mod myrinet;
-mod networks;
+pub(crate) mod networks;
 mod pacing;
 mod prediction;
 mod seed000;

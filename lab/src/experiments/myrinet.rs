@@ -1,7 +1,7 @@
 //! Seed 002 (Kazantzidis 1997), section 4: Myrinet's mechanisms on the real fabric and the real control program in virtual time, each
 //! with and without, and the flow-control columns of its table.
 
-use crate::experiment::{Experiment, Figure, Origin, Run, Test};
+use crate::experiment::{Experiment, Figure, Mechanism, Origin, Run, Test};
 use crate::model::{Profile, ProfileError};
 use bus::HostMemory;
 use core::time::Duration;
@@ -374,7 +374,8 @@ fn flow_control_columns(run: &mut Run<'_>, made: &Made) {
     let modelled = |row: &(f64, f64, f64)| (row.0, row.0 * 8.0 / (203_000.0 + 2.0 * row.1));
     figure.add("one stall of 203 ms", Origin::Modelled, long.iter().map(modelled));
     run.figure(figure);
-    let rates = [Pace::Stream, Pace::StopAndWait].map(|pace| one_way(made, 1024, pace, false, 100).unwrap_or(0.0));
+    let rates = [Pace::Stream, Pace::StopAndWait]
+        .map(|pace| run.ran(one_way(made, 1024, pace, false, 100), "messages of 1024 octets one way"));
     run.words(
         "C-32",
         "Flow control is performed at the application level with minimum buffering",
@@ -391,7 +392,10 @@ fn flow_control_columns(run: &mut Run<'_>, made: &Made) {
 }
 
 fn links(run: &mut Run<'_>, config: Links) {
-    let share = |metres: f64| shared(config, metres, 95).map_or(0.0, |(share, _)| share);
+    let mut share = |metres: f64| {
+        let shared = shared(config, metres, 95).filter(|(share, _)| *share > 0.0);
+        run.ran(shared, "two senders on one link").0
+    };
     let curve: Vec<(f64, f64)> = [1.0, 5.0, 10.0, 12.5, 15.0, 17.5, 20.0, 25.0].map(|m| (m, 640.0 * share(m))).into();
     let at = |metres: f64| curve.iter().find(|(m, _)| *m == metres).map_or(0.0, |(_, rate)| *rate);
     run.words(
@@ -440,48 +444,52 @@ fn links(run: &mut Run<'_>, config: Links) {
 }
 
 fn switches(run: &mut Run<'_>, made: &Made) {
-    let micros =
-        |switching, switches| latency(made.links, switching, switches, 1024).map_or(0.0, |d| d.as_nanos() as f64 / 1e3);
-    let [through, stored] = [Switching::CutThrough, Switching::StoreAndForward].map(|s| [micros(s, 1), micros(s, 5)]);
+    let mut micros = |switching, switches| {
+        run.ran(latency(made.links, switching, switches, 1024), "a packet through switches").as_nanos() as f64 / 1e3
+    };
+    let [direct, stored] = [Switching::CutThrough, Switching::StoreAndForward].map(|s| [micros(s, 1), micros(s, 5)]);
     run.words(
         "C-25",
         "the packet advances into the required outgoing channel as soon as the header arrives and is decoded",
         Test::new(
-            through[1] < 1.1 * through[0] && stored[1] > 2.0 * stored[0],
+            direct[1] < 1.1 * direct[0] && stored[1] > 2.0 * stored[0],
             "five switches instead of one cost less than a tenth of the time, and more than twice if each stores the packet",
             "the same cost by both",
         ),
         format!(
             "1024 octets through 1 and 5 switches: {:.1} and {:.1} us cut through, {:.1} and {:.1} stored",
-            through[0], through[1], stored[0], stored[1]
+            direct[0], direct[1], stored[0], stored[1]
         ),
     );
     // The rates of messages in a row, over one switch and over three, by both ways of switching.
-    let rates = |switching| {
+    let through = if run.on(Mechanism::CutThrough) { Switching::CutThrough } else { Switching::StoreAndForward };
+    let mut rates = |switching| {
         let links = Links { switching, ..made.links };
         [100, 1024, 8192].map(|octets| {
             [1, 3].map(|switches| {
-                one_way(&Made { links, switches, ..*made }, octets, Pace::StopAndWait, false, 50).unwrap_or(0.0)
+                let made = Made { links, switches, ..*made };
+                run.ran(one_way(&made, octets, Pace::StopAndWait, false, 50), "messages through one and three switches")
             })
         })
     };
-    let [near, far] = [Switching::CutThrough, Switching::StoreAndForward].map(rates);
+    let [near, far] = [through, Switching::StoreAndForward].map(&mut rates);
     let lost = |rates: [[f64; 2]; 3]| rates.map(|[one, three]| (1.0 - three / one) * 100.0);
     let (cut, whole) = (lost(near), lost(far));
-    run.predicted_words(
+    run.words(
         "C-29",
         "the distance of the two hops only slightly affected the results. Cut-through swtching contributes to that.",
         Test::new(
-            (0..3).all(|i| near[i][1] > 0.0 && cut[i] < 2.0 && whole[i] > cut[i]),
-            "three switches instead of one cost less than 2 % of the rate of 100, 1024 and 8192 octets, each acknowledged, and more where each \
-             switch stores the packet",
+            (0..3).all(|i| cut[i] < 2.0 && whole[i] > cut[i] + 0.5),
+            "three switches instead of one cost less than 2 % of the rate of 100, 1024 and 8192 octets, each acknowledged, and half a per cent \
+             more where each switch stores the packet",
             "2 % at any of the sizes, or as little with stored packets",
         ),
         format!(
             "{:.2}, {:.2} and {:.2} % cut through; {:.1}, {:.1} and {:.1} % stored",
             cut[0], cut[1], cut[2], whole[0], whole[1], whole[2]
         ),
-    );
+    )
+    .by(Mechanism::CutThrough);
     let (stands, ended) = (circle(made.links, Duration::ZERO), circle(made.links, Duration::from_millis(50)));
     run.words(
         "C-25",
@@ -501,7 +509,7 @@ fn switches(run: &mut Run<'_>, made: &Made) {
 fn interfaces(run: &mut Run<'_>, made: &Made, pci_mb_s: f64) {
     // An SRAM of 33 MHz beside a PCI bus.
     let pentium = Made { lanai: Config { host_mb_s: pci_mb_s, sram_mb_s: 264.0, ..made.lanai }, ..*made };
-    let rate = one_way(&pentium, 8192, Pace::Stream, false, 200).unwrap_or(0.0);
+    let rate = run.ran(one_way(&pentium, 8192, Pace::Stream, false, 200), "messages on a Pentium Pro");
     run.words(
         "C-28",
         "Sustained one-way data rates of 550 Mbps can be achieved between user processes and the network on Pentium Pro hosts",
@@ -527,7 +535,7 @@ fn interfaces(run: &mut Run<'_>, made: &Made, pci_mb_s: f64) {
                 .collect(),
         )
     });
-    let third: Vec<bool> = third.unwrap_or_default();
+    let third: Vec<bool> = run.ran(third, "a network of two hosts");
     run.words(
         "C-40",
         "Myricom setting allow only for 3 user API interfaces on each host network interface card",
@@ -538,7 +546,9 @@ fn interfaces(run: &mut Run<'_>, made: &Made, pci_mb_s: f64) {
         ),
         "interface 0 sends packets of the IP type",
     );
-    let small = [false, true].map(|immediate| one_way(made, 16, Pace::StopAndWait, immediate, 50).unwrap_or(0.0));
+    let small = [false, true].map(|immediate| {
+        run.ran(one_way(made, 16, Pace::StopAndWait, immediate, 50), "messages of 16 octets, acknowledged")
+    });
     run.words(
         "C-36",
         "This saves overhead in setting up the DMA in the MCP and so reduces latency for small messages",
@@ -546,7 +556,8 @@ fn interfaces(run: &mut Run<'_>, made: &Made, pci_mb_s: f64) {
         format!("stop and wait with 16 octets: {:.2} Mbit/s by DMA, {:.2} written into the SRAM", small[0], small[1]),
     );
     let scattered = made.with(Switches { copy_block: false, ..made.lanai.switches });
-    let rates = [*made, scattered].map(|made| one_way(&made, 8192, Pace::StopAndWait, false, 50).unwrap_or(0.0));
+    let rates = [*made, scattered]
+        .map(|made| run.ran(one_way(&made, 8192, Pace::StopAndWait, false, 50), "messages by the copy block and by pages"));
     run.words(
         "C-33",
         "Columns featuring data copying use the Copy Block to buffer the data between the API and the network",
@@ -561,16 +572,22 @@ fn interfaces(run: &mut Run<'_>, made: &Made, pci_mb_s: f64) {
 
 fn groups(run: &mut Run<'_>, made: &Made) {
     let sizes = [1024, 4096, 8192];
-    let groups =
-        |by| sizes.map(|octets| [1, 2, 3].map(|connections| multicast(made, by, octets, connections).unwrap_or(0.0)));
-    let [cycle, each] = [MulticastBy::Cycle, MulticastBy::Repetition].map(groups);
-    run.predicted_words(
+    let mut groups = |by| {
+        sizes.map(|octets| {
+            [1, 2, 3].map(|connections| {
+                let what = format!("{connections} connections of a group with {octets} octets");
+                run.ran(multicast(made, by, octets, connections), &what)
+            })
+        })
+    };
+    let [cycle, each] = [MulticastBy::Cycle, MulticastBy::Repetition].map(&mut groups);
+    run.words(
         "C-42",
         "The maximum bandwidth was achieved for 3 active group connections sending 8192 byte-messages",
         Test::new(
-            cycle.iter().flatten().all(|rate| *rate <= cycle[2][2]),
-            "no other size or number of connections gets more than 3 groups with 8192 octets",
-            "one that gets more",
+            cycle.iter().flatten().filter(|rate| **rate > cycle[2][2] / 1.01).count() == 1,
+            "every other size or number of connections gets less than 3 groups with 8192 octets, by 1 % at least",
+            "one that gets as much within 1 %, or more",
         ),
         format!(
             "8192 octets around the cycle: {:.0}, {:.0} and {:.0} Mbit/s by 1, 2 and 3",
@@ -581,7 +598,7 @@ fn groups(run: &mut Run<'_>, made: &Made) {
     // The maximum and the growth with the size are one fact.
     const TABLE: &str = "multicast: the largest messages get most";
     let larger = (0..3).all(|n| cycle[0][n] < cycle[1][n] && cycle[1][n] < cycle[2][n]);
-    run.predicted_words(
+    run.words(
         "C-42",
         "when one group is active, using larger messages allows more bandwidth to be received",
         Test::new(
@@ -593,7 +610,7 @@ fn groups(run: &mut Run<'_>, made: &Made) {
     )
     .fact(TABLE);
     let more = cycle.iter().all(|rates| rates[0] < rates[1] && rates[1] < rates[2]);
-    run.predicted_words(
+    run.words(
         "C-42",
         "The utilization on the links also increases when we have more connections for the multicast group",
         Test::new(
@@ -606,14 +623,14 @@ fn groups(run: &mut Run<'_>, made: &Made) {
             cycle[0][0], cycle[0][1], cycle[0][2], cycle[2][0], cycle[2][1], cycle[2][2]
         ),
     );
-    let worst = [2, 3].map(|receivers| emulated(made, 4096, receivers).unwrap_or(0.0));
-    run.predicted_words(
+    let worst = [2, 3].map(|receivers| run.ran(emulated(made, 4096, receivers), "a group by a circuit for each receiver"));
+    run.words(
         "C-41",
         "Performance is slightly degrading even with adding 1 member in a 3-member group",
         Test::new(
-            worst[1] < worst[0] && worst[1] > 0.8 * worst[0],
-            "one circuit for each receiver, 4096 octets: the worst of 3 gets less than the worst of 2, by less than 20 %",
-            "as much or more with a third receiver, or 20 % less",
+            worst[1] < 0.99 * worst[0] && worst[1] > 0.8 * worst[0],
+            "one circuit for each receiver, 4096 octets: the worst of 3 gets less than the worst of 2, by 1 to 20 %",
+            "as much within 1 % or more with a third receiver, or 20 % less",
         ),
         format!("{:.0} Mbit/s each to 2 receivers, {:.0} to 3", worst[0], worst[1]),
     );
@@ -633,21 +650,26 @@ fn groups(run: &mut Run<'_>, made: &Made) {
         ),
         format!("3 groups of 8192 octets: {:.0} Mbit/s by repetition, {:.0} around the cycle", each[2][2], cycle[2][2]),
     );
-    let reach = |by| [100, 1024, 8192].map(|octets| last_receiver(made, by, octets).unwrap_or(0.0));
-    let (around, straight) = (reach(MulticastBy::Cycle), reach(MulticastBy::Repetition));
-    run.predicted_words(
+    let repeated = if run.on(Mechanism::Repetition) { MulticastBy::Repetition } else { MulticastBy::Cycle };
+    let mut reach = |by| {
+        [100, 1024, 8192].map(|octets| run.ran(last_receiver(made, by, octets), "one message to a group of four"))
+    };
+    let (around, straight) = (reach(MulticastBy::Cycle), reach(repeated));
+    run.words(
         "C-39",
         "potentially reduces the latency experienced by each receiver",
         Test::new(
-            (0..3).all(|i| straight[i] > 0.0 && straight[i] < around[i]),
-            "one message of 100, 1024 and 8192 octets: the last of three receivers has it sooner by repetition than around the cycle",
-            "later at one of the sizes",
+            (0..3).all(|i| straight[i] < 0.98 * around[i]),
+            "one message of 100, 1024 and 8192 octets: the last of three receivers has it sooner by repetition than around the cycle, \
+             by 2 % of the time at least",
+            "as late within 2 %, or later, at one of the sizes",
         ),
         format!(
             "repeated {:.0}, {:.0} and {:.0} us, around the cycle {:.0}, {:.0} and {:.0}",
             straight[0], straight[1], straight[2], around[0], around[1], around[2]
         ),
-    );
+    )
+    .by(Mechanism::Repetition);
     let mut figure = Figure::new(
         "seed002-multicast",
         "A group of four",

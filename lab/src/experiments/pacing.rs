@@ -91,7 +91,7 @@ fn two_streams(run: &mut Run<'_>, machine: &Profile) -> Result<(), ProfileError>
         rates.push((octets, run.pair(&scenario)?.carried_mbit_s));
     }
     let most = rates.iter().map(|(octets, rate)| rate / line_mbit_s(*octets)).fold(0.0, f64::max);
-    run.predicted_words(
+    run.words(
         "A-22",
         "the bandwidth available in the system could not support two simultaneous streams (e.g. copying from a disk to the network) if data is \
          copied to an intermediate buffer",
@@ -146,7 +146,7 @@ fn tcp(run: &mut Run<'_>, machine: &Profile) -> Result<(), ProfileError> {
     let [copied, single] = rates;
     let (copied, single) = (copied?.received_mbit_s, single?.received_mbit_s);
     let gain = single / copied;
-    run.predicted_words(
+    run.words(
         "A-24",
         "some minor improvements are possible by avoiding half of the copy operation",
         Test::new(

@@ -1,7 +1,7 @@
 //! Seed 000 (Almesberger 1995): arithmetic of adapters and buses, and raw AAL5 between two PCs.
 
 use super::units::{MEBI, line_mbit_s};
-use crate::experiment::{Experiment, Figure, MEBIBIT, Origin, Run, Test};
+use crate::experiment::{Experiment, Figure, MEBIBIT, Mechanism, Origin, Run, Test};
 use crate::model::pair::{PairOutcome, Scenario, Transport};
 use crate::model::{Level, Machine, Profile, ProfileError, Random, Work, tandem};
 use wire::{CellRate, Time, aal5};
@@ -242,7 +242,7 @@ impl Experiment for OneWay {
         let copying = sweep(run, false)?;
         let single = sweep(run, true)?;
         let rx = at(&copying, 8192).received_mbit_s;
-        run.re_anchored(
+        run.number(
             "A-51",
             "fig 8: the receiver \"can barely handle 100 Mbps\"",
             MEBIBIT,
@@ -255,7 +255,7 @@ impl Experiment for OneWay {
             SIZES.iter().zip(&copying).find(|(n, o)| o.sent_mbit_s >= 0.97 * line_mbit_s(**n)).map_or(0, |(n, _)| *n);
         let (four, eight) =
             (at(&copying, 4096).sent_mbit_s / line_mbit_s(4096), at(&copying, 8192).sent_mbit_s / line_mbit_s(8192));
-        run.predicted_words(
+        run.words(
             "A-51",
             "the sender is able to come reasonably close to the maximum data rate only for datagrams of 8 kB or larger",
             Test::new(
@@ -268,7 +268,8 @@ impl Experiment for OneWay {
                 four * 100.0,
                 eight * 100.0
             ),
-        );
+        )
+        .by(Mechanism::Copying);
         let over = at(&copying, 16384).sent_mbit_s > line_mbit_s(16384);
         run.words(
             "A-51",
@@ -304,7 +305,7 @@ impl Experiment for OneWay {
             ),
         );
 
-        run.prediction(
+        run.number(
             "A-53",
             "fig 9: received at 4 kB, \"approximately\"",
             MEBIBIT,
@@ -312,8 +313,9 @@ impl Experiment for OneWay {
             0.01,
             at(&single, 4096).received_mbit_s / MEBI,
         )
-        .fact("with single copy the receiver reaches the line: 128 and 129");
-        run.prediction(
+        .fact("with single copy the receiver reaches the line: 128 and 129")
+        .by(Mechanism::PageMapping);
+        run.number(
             "A-53",
             "fig 9: received above 4 kB, \"only to\"",
             MEBIBIT,
@@ -321,7 +323,8 @@ impl Experiment for OneWay {
             0.01,
             at(&single, 8192).received_mbit_s / MEBI,
         )
-        .fact("with single copy the receiver reaches the line: 128 and 129");
+        .fact("with single copy the receiver reaches the line: 128 and 129")
+        .by(Mechanism::PageMapping);
         let same = [1024, 2048]
             .into_iter()
             .all(|n| (at(&single, n).received_mbit_s / at(&copying, n).received_mbit_s - 1.0).abs() < 0.05);
@@ -359,13 +362,14 @@ impl Experiment for OneWay {
             .zip(&single)
             .find(|(n, o)| o.carried_mbit_s >= 0.985 * line_mbit_s(**n))
             .map_or(0, |(n, _)| *n);
-        run.prediction("A-54", "fig 9: network speed is reached at", "octets", 2048.0, 0.0, reached as f64).note(format!(
+        run.number("A-54", "fig 9: network speed is reached at", "octets", 2048.0, 0.0, reached as f64).note(format!(
             "98.5 % of the line's maximum, on the grid of powers of two that figure 9 has; in steps of 64 octets it is {fine} octets; carried at 1 kB {:.1} of {:.1}, at 2 kB {:.1} of {:.1}",
             at(&single, 1024).carried_mbit_s / MEBI,
             line_mbit_s(1024) / MEBI,
             at(&single, 2048).carried_mbit_s / MEBI,
             line_mbit_s(2048) / MEBI
-        ));
+        ))
+        .by(Mechanism::PageMapping);
         let ratios: Vec<f64> = single.windows(2).map(|w| w[1].sent_mbit_s / w[0].sent_mbit_s).collect();
         run.words(
             "A-55",
@@ -475,7 +479,7 @@ impl Experiment for Loopback {
             let of = |(n, runs): (&usize, &Runs)| format!("{n}: {:.1} and {:.1}", runs.sent()[0], runs.received()[0]);
             SIZES.iter().zip(all).map(of).collect::<Vec<_>>().join(", ")
         };
-        run.prediction("A-56", "fig 11: total throughput \"hardly exceeds\"", MEBIBIT, 60.0, 0.05, most)
+        run.number("A-56", "fig 11: total throughput \"hardly exceeds\"", MEBIBIT, 60.0, 0.05, most)
             .note(format!("the greatest mean received at any size; sent and received by size: {}", by_size(&copying)));
         let machine = run.machine("pentium90-neptune")?;
         let half = copied_and_transferred(&machine, 1e6, 1.0)? * 8.0 / 2.0;
@@ -494,7 +498,7 @@ impl Experiment for Loopback {
             ),
         );
         let alike = copying.iter().filter(|runs| (runs.sent()[0] / runs.received()[0] - 1.0).abs() < 0.1).count();
-        run.predicted_words(
+        run.words(
             "A-56",
             "the sender and the receiver run at approximately the same speed",
             Test::new(
@@ -507,7 +511,7 @@ impl Experiment for Loopback {
         let cases = || copying.iter().flat_map(|runs| &runs.0);
         let runs_faster = cases().filter(|o| o.received_mbit_s > o.sent_mbit_s).count();
         let faster = copying.iter().filter(|runs| runs.received()[0] > runs.sent()[0]).count();
-        run.predicted_words(
+        run.words(
             "A-57",
             "in most cases, the receiver was faster than the sender",
             Test::new(
@@ -543,7 +547,7 @@ impl Experiment for Loopback {
             .note(format!("at 8 kB; at 4 kB {:.1}, at 16 kB {:.1}", plateau[0], plateau[2]));
         let gain = |n: usize| received(&single, n) / received(&copying, n);
         let gains = SIZES.map(|n| format!("{n} {:.2}", gain(n))).join(", ");
-        run.predicted_words(
+        run.words(
             "A-58",
             "for datagram sizes below 1 kB, the throughput is worse than in the copying case",
             Test::new(
@@ -553,7 +557,7 @@ impl Experiment for Loopback {
             ),
             format!("single copy over copying: {gains}"),
         );
-        run.predicted_words(
+        run.words(
             "A-58",
             "for 1 kB and 2 kB, throughput is already increased",
             Test::new(
@@ -563,7 +567,7 @@ impl Experiment for Loopback {
             ),
             format!("by {:.2} and {:.2}", gain(1024), gain(2048)),
         );
-        run.predicted_words(
+        run.words(
             "A-58",
             "at 4 kB and more, the receiver can benefit from single-copy too, the memory bottleneck disappears, and data flows at full speed",
             Test::new(

@@ -50,7 +50,7 @@ impl Experiment for Pipeline {
             "that the set-up is hidden in the load was chosen to give it; the card alone, 64 KB; with the 200 ns of set-up that B-39 states it is {:.1}, and {:.1} with a load of 3 us: 142 \
              takes 16 x 100 ns + 2 us", bits / stated / 1e6, bits / (stated + 1e-6) / 1e6));
         let peak = 32.0 / (m.get("word_ns")? * 1e-9) / 1e6;
-        run.re_anchored("B-40", "IOCC, greatest efficiency", "%", 44.0, 0.0, iocc / peak * 100.0);
+        run.number("B-40", "IOCC, greatest efficiency", "%", 44.0, 0.0, iocc / peak * 100.0);
         run.arithmetic("B-41", "8K writes of 1 KB, or 128 of 64 KB", "MB", 8.0, 0, 128.0 * 64.0 / 1024.0);
         run.arithmetic("B-41", "32K writes of 64 KB", "GB", 2.0, 0, 32768.0 * 65536.0 / 1_073_741_824.0);
         Ok(())
@@ -100,12 +100,12 @@ fn units(run: &mut Run<'_>) {
         "the longest of the unit's operations: a word of its memory for each clock; how the memory is laid out is ours, and both \
          an append and a removal come to thirteen with it",
     );
-    run.re_anchored("B-37", "limit of the pipeline, \"about\"", "Mbit/s", 650.0, 0.05, alone.mbit_s).note(format!(
+    run.number("B-37", "limit of the pipeline, \"about\"", "Mbit/s", 650.0, 0.05, alone.mbit_s).note(format!(
         "the units side by side, cells for which the list manager has no time lost; with ways for bodies of eight octets, on a line to \
          match: as built for OC-3c Cell Manager and buffer pass {:.0}; the paper calls the list manager the limiting component",
         oc3c.mbit_s
     ));
-    run.re_anchored(
+    run.number(
         "B-37",
         "reduced by host drains by up to",
         "%",
@@ -198,7 +198,7 @@ impl Experiment for Writes {
             "64 KB through driver and card, over what the card does with no software; with one cost for each write and one for each octet \
              it follows from B-43's 10 % for any machine: 1 - 0.1/1.1 x 1.1",
         );
-        run.re_anchored("E-5", "kernel buffers, 64 KB, \"up to about\"", "Mbit/s", 110.0, 0.05, kernel[6].1).note(format!(
+        run.number("E-5", "kernel buffers, 64 KB, \"up to about\"", "Mbit/s", 110.0, 0.05, kernel[6].1).note(format!(
             "no overlap of copying and streaming was chosen because it fits; the write returns when the card is idle; were copying to overlap with streaming, as two buffers allow, it would be \
              {:.1}, so the measurement shows no overlap; counting reads and writes of the copy it is 101.9", double[6].1));
         let small = one(Driver::KernelBuffer, 1000, 100, false)?;
@@ -339,7 +339,7 @@ impl Experiment for Polling {
         let tick = m.get("timer_tick_us")? * 1e-6;
         let at_60 = polled(60.0, seconds, tick);
         let never = polled(0.0, 0.05, tick);
-        run.predicted_words(
+        run.words(
             "B-35",
             "the Reassembler buffer can accommodate 3 Mbits",
             Test::new(
@@ -397,7 +397,7 @@ impl Experiment for Polling {
         ));
         let left = |hz| poll::run([], period(hz), tick, Time::from_millis(1000)).left * 100.0;
         run.anchor("B-34", "left to applications at 1000 Hz: \"few cycles\", read as", "%", 5.0, left(1000.0));
-        run.re_anchored(
+        run.number(
             "B-34",
             "left to applications at 60 Hz, \"at least 90%\"",
             "%",

@@ -1,7 +1,7 @@
 //! Seed 003 (ATM on Linux 0.4): both performance tables and the theoretical limits.
 
 use super::units::{MEBI, line_mbit_s};
-use crate::experiment::{Experiment, MEBIBIT, Measured, Probe, Run, Test};
+use crate::experiment::{Experiment, MEBIBIT, Measured, Mechanism, Probe, Run, Test};
 use crate::model::pair::{PairOutcome, Scenario, Transport};
 use crate::model::{Profile, ProfileError};
 use endpoint::DataPath;
@@ -19,10 +19,12 @@ impl Tables {
     /// The real TCP, its acknowledgements and its window.
     fn tcp(&self, run: &mut Run<'_>) -> Result<(), ProfileError> {
         let tcp = Self::ttcp(run, Transport::Tcp, false)?;
-        run.prediction("D-9", "v0.1 TCP, sent", MEBIBIT, (63.0, 67.0), ACCURACY, tcp.sent_mbit_s / MEBI)
-            .fact("TCP 63 to 67 at both ends");
-        run.prediction("D-9", "v0.1 TCP, received", MEBIBIT, (63.0, 67.0), ACCURACY, tcp.received_mbit_s / MEBI)
-            .fact("TCP 63 to 67 at both ends");
+        run.number("D-9", "v0.1 TCP, sent", MEBIBIT, (63.0, 67.0), ACCURACY, tcp.sent_mbit_s / MEBI)
+            .fact("TCP 63 to 67 at both ends")
+            .by(Mechanism::Internet);
+        run.number("D-9", "v0.1 TCP, received", MEBIBIT, (63.0, 67.0), ACCURACY, tcp.received_mbit_s / MEBI)
+            .fact("TCP 63 to 67 at both ends")
+            .by(Mechanism::Internet);
         run.identity("D-9", "v0.1 TCP, lost", "%", 0.0, 0, tcp.lost * 100.0).note("what TCP is for");
         Ok(())
     }
@@ -108,7 +110,7 @@ impl Tables {
                 let (least, greatest) = (all().fold(f64::MAX, f64::min), all().fold(f64::MIN, f64::max));
                 let (from, to, _) = ranges[i];
                 let near = |a: f64, b: f64| if i == 2 { (a - b).abs() <= 5.0 } else { (a / b - 1.0).abs() <= ACCURACY };
-                let row = run.predicted_words(
+                let row = run.words(
                     id,
                     ranges[i].2,
                     Test::new(
@@ -162,7 +164,7 @@ impl Experiment for Tables {
         let live_hacks = run.measure(Probe::Path { octets: OCTETS, path: DataPath::SingleCopy }).map(mebi);
 
         run.anchor("D-10", "v0.0 raw AAL5, copying, sent", MEBIBIT, 132.0, raw.sent_mbit_s / MEBI);
-        run.re_anchored(
+        run.number(
             "D-10",
             "v0.0 raw AAL5, copying, received",
             MEBIBIT,
@@ -181,10 +183,10 @@ impl Experiment for Tables {
             .note("the row of A-53 once more: the line's maximum");
         run.identity("D-10", "v0.0 raw AAL5, MMU hacks, lost", "%", 0.0, 0, hacks.lost * 100.0)
             .note("kernel buffers are unbounded, and nothing else in the model loses");
-        run.re_anchored("D-10", "v0.0 UDP, checksum, sent", MEBIBIT, 117.0, ACCURACY, summed.sent_mbit_s / MEBI)
+        run.number("D-10", "v0.0 UDP, checksum, sent", MEBIBIT, 117.0, ACCURACY, summed.sent_mbit_s / MEBI)
             .note("the sender sums while it copies what is in its cache: modelled as free");
         run.anchor("D-10", "v0.0 UDP, checksum, received", MEBIBIT, 51.0, summed.received_mbit_s / MEBI);
-        run.re_anchored(
+        run.number(
             "D-10",
             "v0.0 UDP, checksum, lost",
             "%",
@@ -195,7 +197,7 @@ impl Experiment for Tables {
         .note(format!("one less what is received over what is sent; counted {:.1}", summed.lost * 100.0));
         run.anchor("D-10", "v0.0 UDP, no checksum, sent", MEBIBIT, 118.0, plain.sent_mbit_s / MEBI);
         run.anchor("D-10", "v0.0 UDP, no checksum, received", MEBIBIT, 72.0, plain.received_mbit_s / MEBI);
-        run.re_anchored(
+        run.number(
             "D-10",
             "v0.0 UDP, no checksum, lost",
             "%",
@@ -211,13 +213,13 @@ impl Experiment for Tables {
             "v0.0's TCP differs from v0.1's by code that the text does not describe",
         );
 
-        run.re_anchored("D-6", "v0.1 raw AAL5, sent", MEBIBIT, (128.0, 132.0), ACCURACY, raw.sent_mbit_s / MEBI);
+        run.number("D-6", "v0.1 raw AAL5, sent", MEBIBIT, (128.0, 132.0), ACCURACY, raw.sent_mbit_s / MEBI);
         run.anchor("D-6", "v0.1 raw AAL5, received", MEBIBIT, 101.0, raw.received_mbit_s / MEBI)
             .note("v0.0's 97 is the same machine with other code: one constant cannot give both");
-        run.re_anchored("D-6", "v0.1 raw AAL5, lost", "%", (0.0, 13.0), 0.0, raw.lost * 100.0)
+        run.number("D-6", "v0.1 raw AAL5, lost", "%", (0.0, 13.0), 0.0, raw.lost * 100.0)
             .note("no cause but overload is modelled, and here there is none: kernel buffers are unbounded");
-        run.re_anchored("D-7", "v0.1 UDP, checksum, sent", MEBIBIT, (111.0, 127.0), 0.0, summed.sent_mbit_s / MEBI);
-        run.re_anchored(
+        run.number("D-7", "v0.1 UDP, checksum, sent", MEBIBIT, (111.0, 127.0), 0.0, summed.sent_mbit_s / MEBI);
+        run.number(
             "D-7",
             "v0.1 UDP, checksum, received",
             MEBIBIT,
@@ -226,15 +228,15 @@ impl Experiment for Tables {
             summed.received_mbit_s / MEBI,
         )
         .note("D-10's 51 in a wide range");
-        run.re_anchored("D-7", "v0.1 UDP, checksum, lost", "%", (49.0, 76.0), 0.0, summed.lost * 100.0);
+        run.number("D-7", "v0.1 UDP, checksum, lost", "%", (49.0, 76.0), 0.0, summed.lost * 100.0);
         run.absent(
             "D-7",
             "slowdown by printed warnings",
             "(*)",
             "how many were printed and what the console cost is not in the text; the low end of 17 to 55 is theirs",
         );
-        run.re_anchored("D-8", "v0.1 UDP, no checksum, sent", MEBIBIT, (114.0, 128.0), 0.0, plain.sent_mbit_s / MEBI);
-        run.re_anchored(
+        run.number("D-8", "v0.1 UDP, no checksum, sent", MEBIBIT, (114.0, 128.0), 0.0, plain.sent_mbit_s / MEBI);
+        run.number(
             "D-8",
             "v0.1 UDP, no checksum, received",
             MEBIBIT,
@@ -242,7 +244,7 @@ impl Experiment for Tables {
             ACCURACY,
             plain.received_mbit_s / MEBI,
         );
-        run.re_anchored("D-8", "v0.1 UDP, no checksum, lost", "%", (27.0, 41.0), 0.0, plain.lost * 100.0);
+        run.number("D-8", "v0.1 UDP, no checksum, lost", "%", (27.0, 41.0), 0.0, plain.lost * 100.0);
         self.tcp(run)?;
         self.accuracy(run)?;
         self.pairings(run)?;

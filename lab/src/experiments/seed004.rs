@@ -210,7 +210,7 @@ impl Experiment for Latency {
                 let row = if anchors[i] {
                     run.anchor("E-17", &what, "ms", published[i], printed)
                 } else {
-                    run.prediction("E-17", &what, "ms", published[i], 0.0, printed)
+                    run.number("E-17", &what, "ms", published[i], 0.0, printed)
                 };
                 // Whole milliseconds of one clock: three numbers of one mechanism.
                 if name == "unloaded, 500 Hz" {

@@ -113,7 +113,9 @@ fn point(run: &mut Run<'_>, policy: Policy, packet: usize, queue: u32, clock: u3
     let mut outcomes = Vec::new();
     for _ in 0..run.size(3, 1) {
         let scenario = Scenario { clock, ..Scenario::new(policy, packet, queue, length) };
-        let Some(outcome) = ubr::run(&scenario, Random::new(random.bits())) else { continue };
+        let result = ubr::run(&scenario, Random::new(random.bits()));
+        run.ran(result.as_ref().map(|_| ()), "TCP over UBR");
+        let Some(outcome) = result else { continue };
         run.happened(outcome.hash ^ u64::from(!outcome.intact), outcome.cells);
         outcomes.push(outcome);
     }
@@ -146,7 +148,7 @@ fn plain(run: &mut Run<'_>, grid: &Grid) {
     let most = low.fold(0.0, f64::max);
     let below =
         |place| grid.effective(Policy::Plain, place) < 0.5 && grid.ratio(Policy::Plain, Policy::Packets, place) < 0.8;
-    run.predicted_words(
+    run.words(
         "F-1",
         "the effective throughput of TCP over ATM can be quite low when cells are dropped at the congested ATM \
          switch",
@@ -158,7 +160,7 @@ fn plain(run: &mut Run<'_>, grid: &Grid) {
         ),
         grid.table(&[Policy::Packets, Policy::Plain]),
     );
-    run.predicted_words(
+    run.words(
         "F-11",
         "less than half of the line with packets of 9180 octets and 256 to 1000 cells (of the figures, in our words)",
         Test::new(
@@ -179,7 +181,7 @@ fn plain(run: &mut Run<'_>, grid: &Grid) {
         points.iter().map(of).collect::<Vec<_>>().join(", ")
     };
     let quick: Vec<Point> = small.iter().map(|queue| point(run, Policy::Plain, 9180, *queue, 1000)).collect();
-    run.predicted_words(
+    run.words(
         "F-2",
         "The low throughput is due to wasted bandwidth as the congested link transmits cells from `corrupted' \
          packets",
@@ -208,7 +210,7 @@ fn plain(run: &mut Run<'_>, grid: &Grid) {
         };
         places.map(of).collect::<Vec<_>>().join(", ")
     };
-    run.predicted_words(
+    run.words(
         "F-6",
         "the larger the packets, the less a plain switch leaves (in our words)",
         Test::new(
@@ -223,7 +225,7 @@ fn plain(run: &mut Run<'_>, grid: &Grid) {
             grid.queues.iter().map(|queue| grid.ratio(Policy::Plain, Policy::Packets, (*packet, *queue))).collect();
         at.windows(2).all(|pair| pair[1] > pair[0] - SLACK) && at[at.len() - 1] > at[0]
     };
-    run.predicted_words(
+    run.words(
         "F-7",
         "the smaller the buffer, the less a plain switch leaves (in our words)",
         Test::new(
@@ -244,7 +246,7 @@ fn discard(run: &mut Run<'_>, grid: &Grid) {
         of[1] > of[0] - SLACK && of[2] > of[1] - SLACK
     };
     let means = order.map(|policy| grid.mean(policy, |point| point.effective[0]));
-    run.predicted_words(
+    run.words(
         "F-3",
         "Partial packet discard, in which remaining cells are discarded after one cell has been dropped from a \
          packet, somewhat improves throughput",
@@ -265,7 +267,7 @@ fn discard(run: &mut Run<'_>, grid: &Grid) {
     let whole = [Policy::Early, Policy::Selective, Policy::Fair];
     let parts = |policy: Policy| grid.all(policy).map(|point| point.parts).sum::<u64>();
     let dropped = |policy: Policy| grid.all(policy).map(|point| point.dropped).sum::<u64>();
-    run.predicted_words(
+    run.words(
         "F-4",
         "This mechanism prevents fragmentation",
         Test::new(
@@ -286,7 +288,7 @@ fn discard(run: &mut Run<'_>, grid: &Grid) {
     );
     let least =
         grid.places().map(|place| grid.ratio(Policy::Early, Policy::Packets, place)).fold(f64::INFINITY, f64::min);
-    run.predicted_words(
+    run.words(
         "F-5",
         "and restores throughput to maximal levels",
         Test::new(
@@ -312,7 +314,7 @@ fn fairness(run: &mut Run<'_>, grid: &Grid) {
         Policy::ALL.map(one).join(", ")
     };
     let (early, packets) = (of(Policy::Early), of(Policy::Packets));
-    run.predicted_words(
+    run.words(
         "F-9",
         "EPD improves throughput, but not fairness; accounts by circuit improve fairness (96-1269, in our words)",
         Test::new(
@@ -324,7 +326,7 @@ fn fairness(run: &mut Run<'_>, grid: &Grid) {
         all(),
     );
     let gain = grid.mean(Policy::Fair, |point| point.effective[0]) - grid.mean(Policy::Selective, |p| p.effective[0]);
-    run.predicted_words(
+    run.words(
         "F-10",
         "fair buffer allocation gains little over selective discard (96-1761, in our words)",
         Test::new(
@@ -336,7 +338,7 @@ fn fairness(run: &mut Run<'_>, grid: &Grid) {
     );
     // Ten windows of 43 full packets, in 32 cells each.
     let ample = point(run, Policy::Plain, 1500, 16_384, 10);
-    run.predicted_words(
+    run.words(
         "F-8",
         "with a buffer for the sum of all windows nothing is lost, all get the same, and the line is full \
          (96-1269, in our words)",

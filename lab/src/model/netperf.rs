@@ -96,7 +96,7 @@ pub struct Load {
 }
 
 /// What came of it.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct NetperfOutcome {
     /// Of netperf's octets, 10^6 bit/s.
     pub mbit_s: f64,

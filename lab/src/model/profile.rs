@@ -84,6 +84,9 @@ pub enum ProfileError {
         /// Which constant.
         constant: String,
     },
+    /// A part of a model gave no result.
+    #[error("the model failed: {0}")]
+    Failed(String),
     /// An experiment asks for a machine that is not there.
     #[error("no machine {0}")]
     Machine(String),

@@ -1,14 +1,18 @@
 //! `cellway-lab`: the papers' experiments, published, modelled and measured on this machine.
 
+mod audit;
 mod calibrate;
 mod data;
 mod figure;
 mod live;
 mod page;
+mod predictions;
+mod provenance;
 mod report;
 mod sensitivity;
 mod sweep;
 mod tidy;
+mod verify;
 
 use crate::results::{ExperimentRow, LabList, LabRun, Listed};
 use ::lab::evidence;
@@ -38,6 +42,12 @@ pub(crate) enum LabCommand {
     Sweep(sweep::SweepOptions),
     /// Change every constant that no paper gives, and list the rows that move
     Sensitivity(sensitivity::SensitivityOptions),
+    /// Run every experiment with other constants, without mechanisms, with other seeds and in full: what decides each row
+    Audit(audit::AuditOptions),
+    /// Show what was foretold before the model ran, and what came of it
+    Predictions(predictions::PredictionsOptions),
+    /// Run a report's models again, and compare their rows to the octet
+    Verify(verify::VerifyOptions),
     /// Measure this machine, and write a profile like those in machines/
     Calibrate(calibrate::CalibrateOptions),
 }
@@ -81,6 +91,9 @@ pub(crate) fn run(context: &Context, command: &LabCommand) -> Result<()> {
         LabCommand::Report(options) => report::run(context, options),
         LabCommand::Sweep(options) => sweep::run(context, options),
         LabCommand::Sensitivity(options) => sensitivity::run(context, options),
+        LabCommand::Audit(options) => audit::run(context, options),
+        LabCommand::Predictions(options) => predictions::run(context, options),
+        LabCommand::Verify(options) => verify::run(context, options),
         LabCommand::Calibrate(options) => calibrate::run(context, options),
     }
 }
@@ -288,19 +301,34 @@ fn text(outcomes: &[ExperimentOutcome]) -> String {
     text
 }
 
+/// A paper's name; one that the project does not implement is marked.
+fn paper_name(paper: &evidence::Paper) -> String {
+    if paper.seed { paper.name.to_owned() } else { format!("{} (no seed)", paper.name) }
+}
+
 /// Predictions against degrees of freedom, by paper.
 fn evidence_text(outcomes: &[ExperimentOutcome]) -> String {
     let papers = evidence::papers(outcomes).unwrap_or_default();
-    let total = |of: fn(&evidence::Paper) -> usize| papers.iter().map(of).sum::<usize>();
-    let row = |name: &str, n: [usize; 7]| {
+    // A paper that is no seed is counted apart.
+    let total = |of: fn(&evidence::Paper) -> usize| papers.iter().filter(|p| p.seed).map(of).sum::<usize>();
+    let row = |name: &str, n: [usize; 8]| {
         std::iter::once(name.to_owned()).chain(n.map(|n| n.to_string())).collect::<Vec<_>>()
     };
     let counts = |p: &evidence::Paper| {
-        [p.predictions, p.to_the_digit, p.contradicted, p.freedom(), p.calibrated, p.assumed, p.choices]
+        [
+            p.predictions,
+            p.to_the_digit,
+            p.contradicted,
+            p.freedom(),
+            p.calibrated,
+            p.assumed,
+            p.choices,
+            p.behind_predictions,
+        ]
     };
-    let mut rows: Vec<Vec<String>> = papers.iter().map(|p| row(p.name, counts(p))).collect();
+    let mut rows: Vec<Vec<String>> = papers.iter().map(|p| row(&paper_name(p), counts(p))).collect();
     rows.push(row(
-        "all",
+        "all seeds",
         [
             total(|p| p.predictions),
             total(|p| p.to_the_digit),
@@ -309,6 +337,7 @@ fn evidence_text(outcomes: &[ExperimentOutcome]) -> String {
             total(|p| p.calibrated),
             total(|p| p.assumed),
             total(|p| p.choices),
+            total(|p| p.behind_predictions),
         ],
     ));
     let head = [
@@ -320,6 +349,7 @@ fn evidence_text(outcomes: &[ExperimentOutcome]) -> String {
         "calibrated",
         "assumed",
         "choices",
+        "constants behind predictions",
     ];
     output::table(&head, &rows)
 }

@@ -6,6 +6,7 @@ pub(crate) mod ttcp;
 
 use ::lab::evidence::Paper;
 use ::lab::model::Profile;
+use ::lab::registry::Fulfilment;
 use ::lab::row::Row;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -100,6 +101,62 @@ pub(crate) struct LabSensitivity {
     pub(crate) moves: usize,
     /// Constants that move no row.
     pub(crate) idle: Vec<String>,
+}
+
+/// A report's models give the same again: `lab verify`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub(crate) struct LabVerify {
+    /// `verify`.
+    pub(crate) lab: String,
+    /// Experiments that ran again.
+    pub(crate) experiments: usize,
+    /// Rows of the report.
+    pub(crate) rows: usize,
+    /// Rows with a measurement, which is of one machine and was not repeated.
+    pub(crate) measured: usize,
+    /// Whether the report is of this very program.
+    pub(crate) same_program: bool,
+}
+
+/// What decides each row: `lab audit`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub(crate) struct LabAudit {
+    /// `audit`.
+    pub(crate) lab: String,
+    /// The file; `null` where none was asked for.
+    pub(crate) file: Option<PathBuf>,
+    /// Rows that compare something.
+    pub(crate) rows: usize,
+    /// Rows that differ from the findings that come with the program.
+    pub(crate) changed: Vec<String>,
+}
+
+/// What was foretold: `lab predictions`.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub(crate) struct LabPredictions {
+    /// `predictions`.
+    pub(crate) lab: String,
+    /// The hash of this program's models.
+    pub(crate) model: String,
+    /// The hash of its machines' constants.
+    pub(crate) constants: String,
+    /// How many came true, failed, were void, or were known.
+    pub(crate) summary: BTreeMap<String, usize>,
+    /// By name.
+    pub(crate) predictions: BTreeMap<String, Foretold>,
+}
+
+/// One of them.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub(crate) struct Foretold {
+    /// What is foretold.
+    pub(crate) says: String,
+    /// Where it is from.
+    pub(crate) from: String,
+    /// What came of it when it ran first.
+    pub(crate) outcome: Fulfilment,
+    /// What the model gives now; `null` unless asked for.
+    pub(crate) now: Option<Fulfilment>,
 }
 
 /// This machine's constants: `lab calibrate`.

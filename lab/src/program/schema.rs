@@ -6,7 +6,7 @@ use crate::results::bench::{
 };
 use crate::results::shards::BenchShards;
 use crate::results::ttcp::Ttcp;
-use crate::results::{Calibrated, LabList, LabReport, LabRun, LabSensitivity, LabSweep};
+use crate::results::{Calibrated, LabAudit, LabList, LabPredictions, LabReport, LabRun, LabSensitivity, LabSweep, LabVerify};
 use anyhow::{Context as _, Result};
 use clap::Args;
 use control::reference;
@@ -19,6 +19,9 @@ cellway::printed! {
     LabReport: "report";
     LabSweep: "sweep";
     LabSensitivity: "sensitivity";
+    LabVerify: "verify";
+    LabAudit: "audit";
+    LabPredictions: "predictions";
     Calibrated: "calibrate";
     Ttcp: "ttcp";
     BenchContract: "bench contract";

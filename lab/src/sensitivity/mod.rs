@@ -80,6 +80,15 @@ fn moves(before: &ExperimentOutcome, after: &ExperimentOutcome, factor: f64) -> 
         .collect()
 }
 
+/// What an experiment gave that did not run: every row that compares something is contradicted.
+pub(crate) fn failed(before: &ExperimentOutcome, why: &str) -> ExperimentOutcome {
+    let mut after = before.clone();
+    for row in after.rows.iter_mut().filter(|row| row.verdict != Verdict::Absent) {
+        row.fail(why);
+    }
+    after
+}
+
 /// What one constant decides.
 fn one(
     profile: &Profile,
@@ -103,7 +112,12 @@ fn one(
     };
     let uses = |outcome: &ExperimentOutcome| machines.iter().any(|machine| reads(machine, outcome));
     for (i, before) in baseline.iter().enumerate().filter(|(_, outcome)| uses(outcome)) {
-        all.extend(moves(before, &run_again(&machines, memo, ALL[i], seed, quick)?, factor));
+        let after = match run_again(&machines, memo, ALL[i], seed, quick) {
+            // A model that does not run with this constant meets nothing.
+            Err(ProfileError::Failed(why)) => failed(before, &why),
+            other => other?,
+        };
+        all.extend(moves(before, &after, factor));
     }
     Ok(Sensitivity {
         machine: profile.name.clone(),
@@ -144,7 +158,7 @@ pub fn some(
 }
 
 /// The results in the order of the items.
-fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+pub(crate) fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let mut done: Vec<(usize, R)> = std::thread::scope(|scope| {

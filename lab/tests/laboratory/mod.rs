@@ -2,6 +2,7 @@
 
 mod checklist;
 mod networks;
+mod verdicts;
 
 use lab::experiment::{ExperimentOutcome, Row, Verdict, run};
 use lab::experiments::{ALL, named, shard};

@@ -97,12 +97,12 @@ fn shapes(run: &mut Run<'_>, config: Config) {
 }
 
 fn bottleneck(run: &mut Run<'_>, config: Config) {
-    let full = chip::full_load(config, true).unwrap_or_default();
+    let full = run.ran(chip::full_load(config, true), "a part of the model");
     run.identity("C-15", "sustained aggregate bi-directional data rate", "Gbit/s", 2.4, 1, full.transit_gbit_s)
         .note("two links of 1.2 Gbit/s each way, of 53 octets a cell; no cell is lost in transit");
     let gift = Config { memory_bits_per_s: 1e10, memory_setup: Duration::ZERO, ..config };
     let (alone, fast) =
-        (chip::full_load(config, false).unwrap_or_default(), chip::full_load(gift, true).unwrap_or_default());
+        (run.ran(chip::full_load(config, false), "a part of the model"), run.ran(chip::full_load(gift, true), "a part of the model"));
     run.words(
         "C-15",
         "The effective memory bandwidth is normally no more than 500Mbps",
@@ -168,7 +168,7 @@ fn film(config: Config, displays: &[usize], chips: usize) -> Option<(Vec<u64>, u
 }
 
 fn streams(run: &mut Run<'_>, config: Config) {
-    let (shown, bad, transfers) = film(config, &[2], 3).unwrap_or_default();
+    let (shown, bad, transfers) = run.ran(film(config, &[2], 3), "a part of the model");
     run.words(
         "C-16",
         "could traverse the interconnect to reach the local display device without crossing the system bus",
@@ -179,7 +179,7 @@ fn streams(run: &mut Run<'_>, config: Config) {
         ),
         format!("{shown:?} frames of 25 a second shown, {bad} late, broken, missing or damaged, {transfers} transfers"),
     );
-    let (shown, bad, transfers) = film(config, &[1, 3], 4).unwrap_or_default();
+    let (shown, bad, transfers) = run.ran(film(config, &[1, 3], 4), "a part of the model");
     run.words(
         "C-18",
         "allows for example a video stream from a camera to be viewed in the local display and be sent out over the network at the same time",
@@ -190,7 +190,7 @@ fn streams(run: &mut Run<'_>, config: Config) {
         ),
         format!("{shown:?} frames shown, {bad} late, broken, missing or damaged"),
     );
-    let looped = chip::loopback(config).unwrap_or_default();
+    let looped = run.ran(chip::loopback(config), "a part of the model");
     run.words(
         "C-18",
         "Multipoint Connections and Loopback",
@@ -204,7 +204,7 @@ fn streams(run: &mut Run<'_>, config: Config) {
 }
 
 fn memory(run: &mut Run<'_>, config: Config) {
-    let own = |switches| chip::reserved(Config { switches, ..config }).unwrap_or_default();
+    let mut own = |switches| run.ran(chip::reserved(Config { switches, ..config }), "a part of the model");
     let (paced, unpaced) = (own(config.switches), own(Switches { pacing: false, ..config.switches }));
     run.words(
         "C-17",
@@ -223,7 +223,7 @@ fn memory(run: &mut Run<'_>, config: Config) {
         ),
     );
     let batches = [1, 2, 4, 8, 16];
-    let rates = batches.map(|batch| chip::sends(Config { batch, ..config }).unwrap_or_default());
+    let rates = batches.map(|batch| run.ran(chip::sends(Config { batch, ..config }), "a part of the model"));
     run.words(
         "C-19",
         "batches of more then one ATM cells are used for transfers",
@@ -297,7 +297,7 @@ fn low_latency(run: &mut Run<'_>, config: Config) {
 
 fn connections(run: &mut Run<'_>, config: Config) {
     let places = [4usize, 8, 16, 32, 64];
-    let found = places.map(|cache| chip::cached(Config { cache, ..config }, 32).unwrap_or_default());
+    let found = places.map(|cache| run.ran(chip::cached(Config { cache, ..config }, 32), "a part of the model"));
     run.words(
         "C-21",
         "Only active connections' are kept in a static RAM memory on-chip",
@@ -328,7 +328,7 @@ fn connections(run: &mut Run<'_>, config: Config) {
     figure.add("passed", Origin::Modelled, curve(|found| 6400 - found.lost));
     figure.add("fetched their connection", Origin::Modelled, curve(|found| found.misses));
     run.figure(figure);
-    let [transit, own] = chip::ways(config).unwrap_or_default();
+    let [transit, own] = run.ran(chip::ways(config), "a part of the model");
     run.words(
         "C-22",
         "The Dispatcher will eventually take this entry and schedule the cell contents to be read from SRAM into the Output Framer",

@@ -2,6 +2,7 @@
 
 mod table;
 mod today;
+mod trial;
 mod work;
 
 use crate::experiment::{Experiment, Figure, Origin, Run};
@@ -10,6 +11,7 @@ use crate::model::networks::{Kind, Protocol, Streamed};
 use core::time::Duration;
 use lanai::MulticastBy;
 pub(super) use work::chip_of;
+pub(crate) use trial::ask;
 use work::{Gathered, Made, OneWay};
 
 /// Octets of messages.
@@ -47,7 +49,7 @@ impl Experiment for Networks {
         };
         let ms = |full, quick| Duration::from_millis(run.size(full, quick));
         let lengths = [ms(40, 8), ms(60, 16)];
-        let found = Found::new(&made, protocol, lengths);
+        let found = Found::new(run, &made, protocol, lengths);
         found.figures(run);
         found.numbers(run, &made);
         let old = run.machine("sparcstation2")?;
@@ -95,19 +97,20 @@ const PACED: [(&str, Kind, bool); 5] = [
 ];
 
 impl Found {
-    fn new(made: &Made, protocol: Protocol, [short, long]: [Duration; 2]) -> Self {
-        let tcp = |kind, octets| made.tcp(kind, Protocol { octets, ..protocol }, TCP_LENGTH).unwrap_or_default();
+    fn new(run: &mut Run<'_>, made: &Made, protocol: Protocol, [short, long]: [Duration; 2]) -> Self {
+        let mut tcp = |kind, octets| run.ran(made.tcp(kind, Protocol { octets, ..protocol }, TCP_LENGTH), "TCP over a network");
+        let tcp = Kind::ALL.map(|kind| SEGMENTS.map(|octets| tcp(kind, octets)));
         Found {
-            one_way: Kind::ALL.map(|kind| SIZES.map(|n| made.one_way(kind, n, short).unwrap_or_default())),
-            round_trips: Kind::ALL.map(|kind| SIZES.map(|n| made.round_trip(kind, n).unwrap_or_default())),
-            senders: Kind::ALL.map(|kind| [1, 2, 3, 4].map(|n| made.senders(kind, n, long).unwrap_or_default())),
-            slow: Kind::ALL.map(|kind| SLOW.map(|n| made.slow_receiver(kind, n, long).unwrap_or_default())),
-            buffers: Kind::ALL.map(|kind| POSTED.map(|n| made.buffers(kind, n, short).unwrap_or_default())),
-            multicast: GROUPS.map(|(_, kind)| RECEIVERS.map(|n| made.multicast(kind, n, short).unwrap_or_default())),
+            one_way: Kind::ALL.map(|kind| SIZES.map(|n| run.ran(made.one_way(kind, n, short), "messages one way over a network"))),
+            round_trips: Kind::ALL.map(|kind| SIZES.map(|n| run.ran(made.round_trip(kind, n), "a round trip over a network"))),
+            senders: Kind::ALL.map(|kind| [1, 2, 3, 4].map(|n| run.ran(made.senders(kind, n, long), "several senders over a network"))),
+            slow: Kind::ALL.map(|kind| SLOW.map(|n| run.ran(made.slow_receiver(kind, n, long), "a slow receiver over a network"))),
+            buffers: Kind::ALL.map(|kind| POSTED.map(|n| run.ran(made.buffers(kind, n, short), "few buffers over a network"))),
+            multicast: GROUPS.map(|(_, kind)| RECEIVERS.map(|n| run.ran(made.multicast(kind, n, short), "a group over a network"))),
             paced: PACED.map(|(_, kind, urgent)| {
-                [0, 1, 2, 3].map(|beside| made.paced(kind, urgent, beside, short).unwrap_or_default())
+                [0, 1, 2, 3].map(|beside| run.ran(made.paced(kind, urgent, beside, short), "a paced stream over a network"))
             }),
-            tcp: Kind::ALL.map(|kind| SEGMENTS.map(|octets| tcp(kind, octets))),
+            tcp,
         }
     }
 

@@ -44,7 +44,7 @@ impl Found {
             "a link of 140 Mbit/s, which is not in the text, carries 126.8 in cells, and nothing in the way of it is slower",
         );
         let streamed = self.tcp[0][1];
-        run.prediction("C-13", "U-Net, TCP with segments of 1024 octets", "Mbit/s", 115.0, 0.05, streamed.mbit_s).note(
+        run.number("C-13", "U-Net, TCP with segments of 1024 octets", "Mbit/s", 115.0, 0.05, streamed.mbit_s).note(
             format!(
                 "the sender's processor is the bottleneck, busy for {:.1} % of the time: an acknowledgement costs it as much as a segment, which is \
                  assumed; {:.0} Mbit/s with segments of {}",
@@ -53,7 +53,7 @@ impl Found {
                 SEGMENTS[3]
             ),
         );
-        let [taken, sent, received, came] = monitored(made).unwrap_or_default();
+        let [taken, sent, received, came] = run.ran(monitored(made), "monitoring variables of a Myrinet");
         let within = (made.lanai.lanai.queue + made.lanai.lanai.buffers()) as u64;
         let agree = sent > 50 && taken.abs_diff(sent) <= within && received.abs_diff(came) <= within;
         run.words(
@@ -81,7 +81,8 @@ impl Found {
     /// The table of section 5, line by line.
     pub(super) fn table(&self, run: &mut Run<'_>, made: &Made, old: &Profile) -> Result<(), ProfileError> {
         self.bandwidths(run, made);
-        let kernel = old_host(made, old)?.unwrap_or_default();
+        let kernel = old_host(made, old)?;
+        let kernel = run.ran(kernel, "TCP of a SPARCstation 2");
         run.anchor("C-43", "Optimized TCP Bandwidth, Myrinet on a SPARC/2", "Mbit/s", 70.0, kernel)
             .note("what the kernel's TCP takes for a segment is fitted to this number");
         run.absent(

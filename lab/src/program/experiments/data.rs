@@ -1,5 +1,6 @@
 //! All that a report is made of, and how a field of it is written as CSV.
 
+use super::provenance::Provenance;
 use ::lab::experiment::ExperimentOutcome;
 use serde::{Deserialize, Serialize};
 
@@ -11,6 +12,9 @@ pub(super) struct Data {
     /// The machine at hand, and what else it had to do; not in a run without measurements.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) measured_on: Option<String>,
+    /// Program and machines; not in a report of an older program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) provenance: Option<Provenance>,
     pub(super) outcomes: Vec<ExperimentOutcome>,
 }
 

@@ -1,7 +1,7 @@
 //! The report's page: one HTML file with everything in it.
 
 use super::data::Data;
-use super::{deviation, measured, modelled, published, summary};
+use super::{deviation, measured, modelled, paper_name, published, summary};
 use ::lab::evidence::{CHOICES, papers};
 use ::lab::experiment::{ExperimentOutcome, Published, Row, Verdict};
 use ::lab::model::Profile;
@@ -14,7 +14,7 @@ body{font:16px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper)
 h1{font-size:1.9rem;margin-bottom:.2rem}h2{margin-top:2.6rem;font-size:1.3rem}h3{font-size:1rem;margin-bottom:.3rem}p.lead,small{color:var(--soft)}
 table{border-collapse:collapse;width:100%;font-size:.88rem;font-variant-numeric:tabular-nums}th,td{padding:.3rem .5rem;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}
 td.n{text-align:right;white-space:nowrap}td:nth-child(2){min-width:14rem}td:last-child{min-width:18rem}.scroll{overflow-x:auto}nav a{margin-right:.8rem}a{color:var(--accent)}
-.prediction{color:var(--good);font-weight:600}.words,.arithmetic,.identity{color:var(--ink)}.contradicted{color:var(--bad)}.anchor,.re-anchored,.absent{color:var(--soft)}.today{color:var(--accent)}
+.prediction{color:var(--good);font-weight:600}.words,.arithmetic,.identity{color:var(--ink)}.contradicted{color:var(--bad)}.anchor,.re-anchored,.absent,.unaudited{color:var(--soft)}.today{color:var(--accent)}
 .figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(26rem,1fr));gap:1rem}figure{margin:0}figure svg{width:100%;height:auto;background:#fff;border-radius:6px}
 .counts{display:flex;flex-wrap:wrap;gap:.6rem;margin:1.2rem 0}.counts b{border:1px solid var(--line);border-radius:6px;padding:.3rem .7rem;font-weight:500}
 ";
@@ -34,13 +34,14 @@ fn row(row: &Row) -> String {
     let test = row.test.as_ref().map_or(String::new(), |test| {
         format!("<b>Test:</b> {}. <b>Otherwise:</b> {}. ", escape(&test.threshold), escape(&test.otherwise))
     });
+    let because = if row.because.is_empty() { String::new() } else { format!("<br><small>{}</small>", escape(&row.because)) };
     let bound = match (row.to_the_digit, bound.is_empty()) {
         (Some(false), false) => format!("{bound} <small>not to the digit</small>"),
         (Some(true), _) => " <small>to the digit</small>".to_owned(),
         _ => bound,
     };
     format!(
-        "<tr><td>{}<td>{what}<td>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}{bound}<td class={verdict}>{verdict}<td><small>{test}{}</small></tr>\n",
+        "<tr><td>{}<td>{what}<td>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}{bound}<td class={verdict}>{verdict}{because}<td><small>{test}{}</small></tr>\n",
         escape(&row.id),
         escape(&row.unit),
         escape(&number),
@@ -69,9 +70,9 @@ fn section(outcome: &ExperimentOutcome, figures: &[(String, String)]) -> String 
 }
 
 /// Which constants were calibrated, and on what.
-fn anchors() -> Result<String> {
+fn anchors(profiles: &[Profile]) -> String {
     let mut text = String::new();
-    for profile in Profile::built_in()? {
+    for profile in profiles {
         let rows: String = profile
             .constants
             .iter()
@@ -96,7 +97,20 @@ fn anchors() -> Result<String> {
             escape(&profile.title)
         ));
     }
-    Ok(text)
+    text
+}
+
+/// Program, commit and constants of a report.
+fn origin(data: &Data) -> String {
+    data.provenance.as_ref().map_or(String::new(), |from| {
+        format!(
+            " cellway-lab {}, commit {}, program {}, constants {}.",
+            escape(&from.version),
+            escape(from.commit.as_deref().unwrap_or("unknown")),
+            escape(&from.binary),
+            escape(&from.constants)
+        )
+    })
 }
 
 /// Predictions against degrees of freedom, and the choices of structure among these.
@@ -105,22 +119,26 @@ fn evidence(data: &Data) -> Result<String> {
         .iter()
         .map(|p| {
             format!(
-                "<tr><td>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}</tr>",
-                escape(p.name),
+                "<tr><td>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}</tr>",
+                escape(&paper_name(p)),
                 p.predictions,
                 p.to_the_digit,
                 p.contradicted,
                 p.freedom(),
                 p.calibrated,
                 p.assumed,
-                p.choices
+                p.choices,
+                p.behind_predictions
             )
         })
         .collect();
-    let choices: String = CHOICES.iter().map(|(id, what)| format!("<li>{id}: {}", escape(what))).collect();
+    let choices: String = CHOICES
+        .iter()
+        .map(|choice| format!("<li>{}: {} <small>({})</small>", choice.id, escape(choice.what), choice.commit))
+        .collect();
     Ok(format!(
         "<h2>Distinct published facts foretold, against what could be turned</h2><div class=scroll><table><tr><th>paper<th>predicted<th>to the digit\
-         <th>contradicted<th>degrees of freedom<th>calibrated<th>assumed<th>choices after a result</tr>{rows}</table></div><details><summary>Choices of \
+         <th>contradicted<th>degrees of freedom<th>calibrated<th>assumed<th>choices after a result<th>constants behind predictions</tr>{rows}</table></div><details><summary>Choices of \
          structure made after a result had been seen</summary><ul>{choices}</ul></details>"
     ))
 }
@@ -129,19 +147,24 @@ fn evidence(data: &Data) -> Result<String> {
 pub(super) fn html(data: &Data, figures: &[(String, String)]) -> Result<String> {
     let counts: String = summary(&data.outcomes).iter().map(|(v, n)| format!("<b>{n} {v}</b>")).collect();
     let evidence = evidence(data)?;
+    let profiles = match &data.provenance {
+        Some(from) => from.profiles.clone(),
+        None => Profile::built_in()?,
+    };
     let links: String =
         data.outcomes.iter().map(|o| format!("<a href=\"#{0}\">{0}</a> ", escape(&o.experiment))).collect();
     let sections: String = data.outcomes.iter().map(|o| section(o, figures)).collect();
     Ok(format!(
         "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content=\"width=device-width\"><title>Cellway's laboratory</title><style>{STYLE}</style>
-<h1>Published, modelled, measured</h1><p class=lead>The experiments of five papers on ATM host interfaces, 1993 to 2002: the paper's number, what the real code gives on a modelled machine in virtual time, and this machine's. Seed {}{}.{}</p>
+<h1>Published, modelled, measured</h1><p class=lead>The experiments of five papers on ATM host interfaces, 1993 to 2002: the paper's number, what the real code gives on a modelled machine in virtual time, and this machine's. Seed {}{}.{}{}</p>
 {evidence}<div class=counts>{counts}</div>
 <p>{}</p>
 <nav>{links}<a href=\"#machines\">machines</a></nav>{sections}<h2 id=machines>The machines' constants</h2>{}</html>\n",
         data.seed,
         if data.quick { ", quick" } else { "" },
         data.measured_on.as_ref().map_or(String::new(), |on| format!(" Measured on: {}.", escape(on))),
+        origin(data),
         Verdict::ALL.map(|verdict| format!("<b>{}</b>: {}.", verdict.name(), verdict.meaning())).join(" "),
-        anchors()?,
+        anchors(&profiles),
     ))
 }

@@ -60,6 +60,10 @@ fn merge(parts: Vec<Data>) -> Result<Data> {
     if parts.iter().any(|p| (p.seed, p.quick) != (seed, quick)) {
         bail!("shards of different runs: seed and --quick have to be the same");
     }
+    let provenance = first.provenance.clone();
+    if parts.iter().any(|p| p.provenance != provenance) {
+        bail!("shards of different programs or machines: make all of them with one program and the same --machine");
+    }
     let mut outcomes: Vec<ExperimentOutcome> = parts.into_iter().flat_map(|p| p.outcomes).collect();
     let place = |o: &ExperimentOutcome| experiments::ALL.iter().position(|e| e.name() == o.experiment);
     outcomes.sort_by_key(place);
@@ -68,7 +72,7 @@ fn merge(parts: Vec<Data>) -> Result<Data> {
     if names != wanted {
         bail!("the shards have {}; all of {} are needed, each once", names.join(", "), wanted.join(", "));
     }
-    Ok(Data { seed, quick, measured_on, outcomes })
+    Ok(Data { seed, quick, measured_on, provenance, outcomes })
 }
 
 fn csv(data: &Data) -> String {
@@ -112,7 +116,8 @@ pub(super) fn run(context: &Context, options: &ReportOptions) -> Result<()> {
         };
         let outcomes = perform(&chosen, &options.common)?;
         let measured_on = (!options.common.no_measure).then(super::machine);
-        Data { seed: options.common.seed, quick: options.common.quick, measured_on, outcomes }
+        let provenance = Some(super::provenance::of(&options.common)?);
+        Data { seed: options.common.seed, quick: options.common.quick, measured_on, provenance, outcomes }
     } else {
         let read = |path: &PathBuf| -> Result<Data> {
             let text = fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
@@ -182,7 +187,7 @@ mod tests {
             cells: 0,
             constants: Default::default(),
         };
-        Data { seed, quick: true, measured_on: None, outcomes: names.iter().map(outcome).collect() }
+        Data { seed, quick: true, measured_on: None, provenance: None, outcomes: names.iter().map(outcome).collect() }
     }
 
     #[test]
