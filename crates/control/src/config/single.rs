@@ -59,7 +59,7 @@ pub(super) fn check(file: &File, config: &Config, folder: &Path) -> Wrong {
     wrong.extend(sockets(file, folder));
     wrong.extend(devices(config));
     wrong.extend(follows_itself(config));
-    wrong.extend(without_endpoints(file));
+    wrong.extend(without_endpoints(file, config));
     wrong.extend(too_many_routes(file));
     wrong
 }
@@ -247,11 +247,17 @@ fn follows_itself(config: &Config) -> Wrong {
     wrong
 }
 
-/// Hosts that no application can use.
-fn without_endpoints(file: &File) -> Wrong {
-    let none = file.host.iter().filter(|(_, host)| host.max_endpoints == 0);
-    let says = || "max_endpoints = 0: no application could use the host; write 1 or more".to_owned();
-    none.map(|(name, _)| fault(["host", name], "max_endpoints", says())).collect()
+/// Hosts that no application can use. Where a host signals, its calls have an endpoint of their own.
+fn without_endpoints(file: &File, config: &Config) -> Wrong {
+    let links = config.description.links.iter().filter(|link| link.config.calls.is_some());
+    let signalling: Vec<&str> = links.flat_map(|link| &link.ends).map(|end| end.station.as_str()).collect();
+    let least = |name: &str| if signalling.contains(&name) { 2 } else { 1 };
+    let few = file.host.iter().filter(|(name, host)| host.max_endpoints < least(name));
+    let says = |name: &str, n: usize| {
+        let least = least(name);
+        format!("max_endpoints = {n}: no application could use the host; write {least} or more")
+    };
+    few.map(|(name, host)| fault(["host", name], "max_endpoints", says(name, host.max_endpoints))).collect()
 }
 
 /// Switches whose tables no machine's memory holds.
@@ -279,6 +285,10 @@ mod tests {
         let address = "47000580ffe100000000000001020000000007";
         for (text, says) in [
             ("[host.a]\nmax_endpoints = 0\n".to_owned(), "no application could use the host"),
+            (
+                format!("{switch}[host.a]\nmax_endpoints = 1\n{}", link("a", 0)),
+                "no application could use the host; write 2 or more",
+            ),
             ("[switch.s]\nmax_routes = 4194305\n".to_owned(), "write 4194304 at most"),
             (
                 "[host.a]\nesi = \"0020ea000ee0\"\n[host.b]\nesi = \"00:20:ea:00:0e:e0\"\n".to_owned(),
