@@ -1,7 +1,7 @@
 //! Ctrl-C and SIGTERM: the first one ends every command.
 //!
-//! A command looks at a flag and ends in order. What it waits for meanwhile ends too: a request to the service after half
-//! a second (`endpoint::client::hurry_once`), standard input at once ([`Input`]). A command that still runs after
+//! A command looks at a flag and ends in order. What it waits for meanwhile ends too: a request to the service after a
+//! second (`endpoint::client::hurry_once`), standard input at once ([`Input`]). A command that still runs after
 //! [`GRACE`], because whoever reads its output has stopped, say, is ended by a thread of its own; what it had opened
 //! ends with its process.
 

@@ -38,7 +38,8 @@ mod tests {
     fn a_user_has_a_name_if_the_machine_has_one_for_it() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("passwd");
-        std::fs::write(&file, "root:x:0:0:root:/root:/bin/sh\nbad line\nada:x:1000:1000::/nonexistent:/bin/sh\n").unwrap();
+        std::fs::write(&file, "root:x:0:0:root:/root:/bin/sh\nbad line\nada:x:1000:1000::/nonexistent:/bin/sh\n")
+            .unwrap();
         let mut users = Users { names: Some(read(&file)) };
         let mut shown = |uid| users.shown(&Opener { uid, pid: 42, program: "cell\x1bway".into() });
         assert_eq!(shown(1000), "ada cellway[42]");

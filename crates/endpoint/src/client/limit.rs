@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 /// The limit of a request where none is given.
 pub const REQUEST_LIMIT: Duration = Duration::from_secs(10);
 /// The limit of a request, and of what is left of one, once the program was told to end.
-pub const HURRIED: Duration = Duration::from_millis(500);
+pub const HURRIED: Duration = Duration::from_secs(1);
 /// Between two looks whether the program was told to end.
 pub(crate) const LOOK: Duration = Duration::from_millis(100);
 
