@@ -379,3 +379,23 @@ fn a_vpi_that_a_link_s_headers_do_not_hold_is_refused_when_the_circuit_is_set_up
     let mut wide = empty_world(&LinkConfig::default());
     wide.fabric.add_circuit(&mut wide.network, &circuit(&["alpha 300.100", "beta 300.100"])).unwrap();
 }
+
+#[test]
+fn contracts_from_a_link_are_tolerated_by_as_much_as_it_lets_cells_come_together() {
+    // 1000 cells/s: cells that come at once are 1 ms apart by the contract.
+    let burst = |tolerance_ms| {
+        let tolerance = std::time::Duration::from_millis(tolerance_ms);
+        let mut w = empty_world(&LinkConfig { tolerance, ..LinkConfig::default() });
+        let contract =
+            Contract { category: Category::Cbr, pcr: CellRate::from_cells_per_s(1000.0), ..Contract::default() };
+        let described = CircuitDescription { contract, ..circuit(&["alpha 0.100", "beta 0.100"]) };
+        w.fabric.add_circuit(&mut w.network, &described).unwrap();
+        w.host("alpha").to_send = vec![(0, id("0.100")); 40];
+        for ms in 0..200 {
+            while w.network.run(Time::from_millis(ms)) {}
+        }
+        w.host("beta").got.len()
+    };
+    assert_eq!(burst(50), 40);
+    assert!(burst(0) < 5);
+}

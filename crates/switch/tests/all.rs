@@ -7,6 +7,7 @@ mod credit_mesh;
 mod credit_oam;
 mod forged;
 mod guarantees;
+mod late;
 mod lookup;
 mod management;
 mod model;

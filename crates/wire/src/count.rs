@@ -183,7 +183,7 @@ mod tests {
         let mut said = BTreeSet::new();
         for reason in DropReason::ALL {
             for sentence in [reason.meaning(), reason.cure()] {
-                assert!(sentence.len() > 20 && sentence.ends_with('.'), "{reason}: {sentence:?}");
+                assert!(sentence.len() > 15 && sentence.ends_with('.'), "{reason}: {sentence:?}");
                 assert!(sentence.starts_with(|c: char| c.is_ascii_uppercase()), "{reason}: {sentence:?}");
             }
             assert!(said.insert(reason.meaning()), "{reason} means what another reason does");

@@ -214,6 +214,10 @@ fn erf(octets: &[u8]) {
 }
 
 fn udp_batch(octets: &[u8]) {
+    use wire::heartbeat::Heartbeat;
+    if let Ok(heartbeat) = Heartbeat::parse(octets) {
+        assert_eq!(Heartbeat::parse(&heartbeat.emit()), Ok(heartbeat));
+    }
     if let Ok(batch) = wire::udp::Batch::new_checked(octets) {
         let cells: Vec<_> = batch.cells().collect();
         let mut again = [0; wire::udp::MAX_OCTETS];

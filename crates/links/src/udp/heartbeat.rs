@@ -185,7 +185,7 @@ mod tests {
                     let now = self.now;
                     let Some(due) = self.ends[n].as_mut().and_then(|end| end.poll_transmit(now)) else { continue };
                     self.sent += 1;
-                    let lost = self.lossy && self.sent % 3 == 0;
+                    let lost = self.lossy && self.sent.is_multiple_of(3);
                     if let Some(other) = self.ends[1 - n].as_mut().filter(|_| !lost) {
                         other.handle_heartbeat(&Heartbeat::parse(&due.emit()).unwrap(), now);
                     }
