@@ -26,7 +26,11 @@ fn every_row_of_an_audited_experiment_says_by_which_rule_it_has_its_verdict_and_
         let name = format!("{} {} {}", outcome.experiment, row.id, row.fact);
         assert!(!row.because.is_empty() || !row.holds(), "{name} has no reason");
         if audited.contains(outcome.experiment.as_str()) {
-            assert_ne!(row.verdict, Verdict::Unaudited, "{name}: cellway-lab audit --out lab/predictions/findings.toml");
+            assert_ne!(
+                row.verdict,
+                Verdict::Unaudited,
+                "{name}: cellway-lab audit --out lab/predictions/findings.toml"
+            );
         } else {
             assert!(matches!(row.verdict, Verdict::Unaudited | Verdict::Contradicted), "{name}");
         }
