@@ -167,9 +167,9 @@ fn note(finding: &mut Finding, change: &Change, (before, after): (&Row, &Row)) {
 }
 
 /// Which experiments are audited.
-fn chosen(baseline: &[ExperimentOutcome], only: Option<&BTreeSet<String>>) -> Vec<usize> {
-    let is = |outcome: &ExperimentOutcome| only.is_none_or(|only| only.contains(&outcome.experiment));
-    baseline.iter().enumerate().filter(|(_, outcome)| is(outcome)).map(|(at, _)| at).collect()
+fn chosen(only: Option<&BTreeSet<String>>) -> Vec<usize> {
+    let is = |experiment: &dyn Experiment| only.is_none_or(|only| only.contains(experiment.name()));
+    (0..ALL.len()).filter(|at| is(ALL[*at])).collect()
 }
 
 /// Runs the audit over `seeds` seeds, and over the full run as well if `full`; of all experiments, or of some by name.
@@ -178,12 +178,12 @@ fn chosen(baseline: &[ExperimentOutcome], only: Option<&BTreeSet<String>>) -> Ve
 /// A machine lacks a constant, or an experiment fails as it stands.
 pub fn audit(seeds: u64, full: bool, only: Option<&BTreeSet<String>>) -> Result<Findings, ProfileError> {
     let (profiles, memo) = (Profile::built_in()?, Memo::default());
-    let run = |experiment: &&dyn Experiment| run_again(&[], &memo, *experiment, 1, true);
-    let baseline = in_parallel(ALL, run).into_iter().collect::<Result<Vec<_>, _>>()?;
+    let chosen = chosen(only);
+    let run = |at: &usize| run_again(&[], &memo, ALL[*at], 1, true);
+    let baseline = in_parallel(&chosen, run).into_iter().collect::<Result<Vec<_>, _>>()?;
     let mut rows: BTreeMap<String, Finding> = BTreeMap::new();
     let compared = |row: &&Row| matches!(row.claim, Claim::Number | Claim::Phrase);
-    let at = chosen(&baseline, only);
-    for outcome in at.iter().map(|at| &baseline[*at]) {
+    for outcome in &baseline {
         for row in outcome.rows.iter().filter(compared) {
             let finding = rows.entry(key(&outcome.experiment, row)).or_default();
             finding.seeds[0] += u32::from(row.holds());
@@ -191,13 +191,14 @@ pub fn audit(seeds: u64, full: bool, only: Option<&BTreeSet<String>>) -> Result<
         }
     }
     let all = changes(&profiles, seeds, full);
-    let jobs: Vec<(&Change, usize)> = all.iter().flat_map(|change| at.iter().map(move |at| (change, *at))).collect();
-    let done = in_parallel(&jobs, |(change, at)| changed((*at, &baseline[*at]), (&profiles, &memo), change));
-    for ((change, at), after) in jobs.iter().zip(done) {
+    let each = || 0..baseline.len();
+    let jobs: Vec<(&Change, usize)> = all.iter().flat_map(|change| each().map(move |n| (change, n))).collect();
+    let done = in_parallel(&jobs, |(change, n)| changed((chosen[*n], &baseline[*n]), (&profiles, &memo), change));
+    for ((change, n), after) in jobs.iter().zip(done) {
         let Some(after) = after? else { continue };
-        let pairs = baseline[*at].rows.iter().zip(&after.rows);
+        let pairs = baseline[*n].rows.iter().zip(&after.rows);
         for (before, after) in pairs.filter(|(before, _)| compared(before)) {
-            if let Some(finding) = rows.get_mut(&key(&baseline[*at].experiment, before)) {
+            if let Some(finding) = rows.get_mut(&key(&baseline[*n].experiment, before)) {
                 note(finding, change, (before, after));
             }
         }

@@ -36,12 +36,12 @@
 mod workload;
 
 use crate::Trace;
+use crate::findings::Findings;
+pub use crate::mechanism::Mechanism;
 use crate::model::memo::Memo;
 use crate::model::networks::Kind;
 use crate::model::pair::{self, Scenario};
 use crate::model::{Profile, ProfileError, Random, Reads};
-use crate::findings::Findings;
-pub use crate::mechanism::Mechanism;
 use crate::row::Bound;
 pub use crate::row::{Claim, MEBIBIT, Measured, Published, Row, Test, Verdict};
 pub use crate::sys::waiting::Waiting;

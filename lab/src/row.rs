@@ -98,7 +98,9 @@ impl Verdict {
             }
             Verdict::Unaudited => "met by the model; no audit says yet what decides it",
             Verdict::Words => "a phrase of the paper; the row names the test that decides it",
-            Verdict::Contradicted => "the model gives something else: in this run, in the full run, or with another seed",
+            Verdict::Contradicted => {
+                "the model gives something else: in this run, in the full run, or with another seed"
+            }
             Verdict::Absent => "the material or the model cannot give it; the row says why",
             Verdict::Today => "the question put to this machine: nothing was published for it",
         }

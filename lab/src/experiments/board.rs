@@ -149,7 +149,8 @@ fn ways(run: &mut Run<'_>, alone: &Curves, loaded: &Curves) {
         let polled = rate(loaded, POLLING, size);
         [INTERRUPTS, HALF_KILOHERTZ].into_iter().all(|way| polled < 0.98 * rate(loaded, way, size))
     };
-    let all = |way: usize| SIZES.iter().enumerate().map(|(i, _)| format!("{:.0}", rate(loaded, way, i))).collect::<Vec<_>>();
+    let all =
+        |way: usize| SIZES.iter().enumerate().map(|(i, _)| format!("{:.0}", rate(loaded, way, i))).collect::<Vec<_>>();
     run.words(
         "E-16",
         "both methods provide better performance than polling as implemented here",
@@ -168,7 +169,11 @@ fn ways(run: &mut Run<'_>, alone: &Curves, loaded: &Curves) {
     run.words(
         "E-16",
         "at high polling rates, the clocked interrupt scheme is able to keep up with the traditional interrupt scheme",
-        Test::new(keeps > 0.9, "256 KB, 2 kHz, the board with the real TCP: 90 % of what interrupts give", "less than 90 %"),
+        Test::new(
+            keeps > 0.9,
+            "256 KB, 2 kHz, the board with the real TCP: 90 % of what interrupts give",
+            "less than 90 %",
+        ),
         format!("{:.0} % of what interrupts give", keeps * 100.0),
     );
 }

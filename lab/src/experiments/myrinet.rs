@@ -556,8 +556,9 @@ fn interfaces(run: &mut Run<'_>, made: &Made, pci_mb_s: f64) {
         format!("stop and wait with 16 octets: {:.2} Mbit/s by DMA, {:.2} written into the SRAM", small[0], small[1]),
     );
     let scattered = made.with(Switches { copy_block: false, ..made.lanai.switches });
-    let rates = [*made, scattered]
-        .map(|made| run.ran(one_way(&made, 8192, Pace::StopAndWait, false, 50), "messages by the copy block and by pages"));
+    let rates = [*made, scattered].map(|made| {
+        run.ran(one_way(&made, 8192, Pace::StopAndWait, false, 50), "messages by the copy block and by pages")
+    });
     run.words(
         "C-33",
         "Columns featuring data copying use the Copy Block to buffer the data between the API and the network",
@@ -623,7 +624,8 @@ fn groups(run: &mut Run<'_>, made: &Made) {
             cycle[0][0], cycle[0][1], cycle[0][2], cycle[2][0], cycle[2][1], cycle[2][2]
         ),
     );
-    let worst = [2, 3].map(|receivers| run.ran(emulated(made, 4096, receivers), "a group by a circuit for each receiver"));
+    let worst =
+        [2, 3].map(|receivers| run.ran(emulated(made, 4096, receivers), "a group by a circuit for each receiver"));
     run.words(
         "C-41",
         "Performance is slightly degrading even with adding 1 member in a 3-member group",
@@ -651,9 +653,8 @@ fn groups(run: &mut Run<'_>, made: &Made) {
         format!("3 groups of 8192 octets: {:.0} Mbit/s by repetition, {:.0} around the cycle", each[2][2], cycle[2][2]),
     );
     let repeated = if run.on(Mechanism::Repetition) { MulticastBy::Repetition } else { MulticastBy::Cycle };
-    let mut reach = |by| {
-        [100, 1024, 8192].map(|octets| run.ran(last_receiver(made, by, octets), "one message to a group of four"))
-    };
+    let mut reach =
+        |by| [100, 1024, 8192].map(|octets| run.ran(last_receiver(made, by, octets), "one message to a group of four"));
     let (around, straight) = (reach(MulticastBy::Cycle), reach(repeated));
     run.words(
         "C-39",

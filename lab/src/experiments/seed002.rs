@@ -71,8 +71,9 @@ impl Experiment for Myrinet {
                     // A line through a few of the points foretells the others: that is one fact, however many the points.
                     let range = (published - 0.05, published + 0.05);
                     let row = if octets < 10.0 {
-                        run.number("C-31", &what, "Mbit/s", range, 0.0, value)
-                            .note(format!("printed as {published}, with one digit: what rounds to it, and nothing else"))
+                        run.number("C-31", &what, "Mbit/s", range, 0.0, value).note(format!(
+                            "printed as {published}, with one digit: what rounds to it, and nothing else"
+                        ))
                     } else {
                         run.number("C-31", &what, "Mbit/s", published, 0.05, value)
                     };

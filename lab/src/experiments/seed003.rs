@@ -164,16 +164,9 @@ impl Experiment for Tables {
         let live_hacks = run.measure(Probe::Path { octets: OCTETS, path: DataPath::SingleCopy }).map(mebi);
 
         run.anchor("D-10", "v0.0 raw AAL5, copying, sent", MEBIBIT, 132.0, raw.sent_mbit_s / MEBI);
-        run.number(
-            "D-10",
-            "v0.0 raw AAL5, copying, received",
-            MEBIBIT,
-            97.0,
-            ACCURACY,
-            raw.received_mbit_s / MEBI,
-        )
-        .measured(live)
-        .note("the constant is fitted to 101, of v0.1");
+        run.number("D-10", "v0.0 raw AAL5, copying, received", MEBIBIT, 97.0, ACCURACY, raw.received_mbit_s / MEBI)
+            .measured(live)
+            .note("the constant is fitted to 101, of v0.1");
         run.identity("D-10", "v0.0 raw AAL5, copying, lost", "%", 0.0, 0, raw.lost * 100.0)
             .note("kernel buffers are unbounded, and nothing else in the model loses");
         run.anchor("D-10", "v0.0 raw AAL5, MMU hacks, sent", MEBIBIT, 1607.0, hacks.sent_mbit_s / MEBI)
@@ -219,15 +212,8 @@ impl Experiment for Tables {
         run.number("D-6", "v0.1 raw AAL5, lost", "%", (0.0, 13.0), 0.0, raw.lost * 100.0)
             .note("no cause but overload is modelled, and here there is none: kernel buffers are unbounded");
         run.number("D-7", "v0.1 UDP, checksum, sent", MEBIBIT, (111.0, 127.0), 0.0, summed.sent_mbit_s / MEBI);
-        run.number(
-            "D-7",
-            "v0.1 UDP, checksum, received",
-            MEBIBIT,
-            (17.0, 55.0),
-            0.0,
-            summed.received_mbit_s / MEBI,
-        )
-        .note("D-10's 51 in a wide range");
+        run.number("D-7", "v0.1 UDP, checksum, received", MEBIBIT, (17.0, 55.0), 0.0, summed.received_mbit_s / MEBI)
+            .note("D-10's 51 in a wide range");
         run.number("D-7", "v0.1 UDP, checksum, lost", "%", (49.0, 76.0), 0.0, summed.lost * 100.0);
         run.absent(
             "D-7",

@@ -6,7 +6,9 @@ use crate::results::bench::{
 };
 use crate::results::shards::BenchShards;
 use crate::results::ttcp::Ttcp;
-use crate::results::{Calibrated, LabAudit, LabList, LabPredictions, LabReport, LabRun, LabSensitivity, LabSweep, LabVerify};
+use crate::results::{
+    Calibrated, LabAudit, LabList, LabPredictions, LabReport, LabRun, LabSensitivity, LabSweep, LabVerify,
+};
 use anyhow::{Context as _, Result};
 use clap::Args;
 use control::reference;

@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The files that come with the program.
-const FILES: &[&str] = &[include_str!("../../predictions/combinations.toml"), include_str!("../../predictions/papers.toml")];
+const FILES: &[&str] =
+    &[include_str!("../../predictions/combinations.toml"), include_str!("../../predictions/papers.toml")];
 const OUTCOMES: &str = include_str!("../../predictions/outcomes.toml");
 
 /// The models that a registration can ask.

@@ -150,7 +150,8 @@ pub enum Ask {
     Network {
         /// `unet`, `apic`, `myrinet` or `myrinet-repeated`.
         network: String,
-        /// `one-way` and `group` in Mbit/s, `round-trip` in microseconds, `senders` in Mbit/s of all.
+        /// `one-way` and `group` in Mbit/s, `round-trip` in microseconds, `senders` in Mbit/s of all and `least-sender` of the one
+        /// with the least, `processor` in microseconds of both hosts for a message.
         work: String,
         /// Octets of a message; of `senders` and `group` it is 4096.
         #[serde(default)]

@@ -106,7 +106,9 @@ fn each_anchor_of_a_machine_is_a_row_that_is_no_evidence() {
     for profile in Profile::built_in().unwrap() {
         for (name, anchor) in profile.anchors() {
             let id = anchor.split(':').next().unwrap();
-            let said = rows.iter().any(|row| row.id == id && row.verdict != Verdict::Prediction && row.verdict != Verdict::Arithmetic);
+            let said = rows
+                .iter()
+                .any(|row| row.id == id && row.verdict != Verdict::Prediction && row.verdict != Verdict::Arithmetic);
             assert!(said, "{}: {name} is calibrated on {anchor}, and no row says so", profile.name);
         }
     }

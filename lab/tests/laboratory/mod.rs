@@ -30,6 +30,13 @@ const KNOWN: &[(&str, &str)] = &[
     ("C-13", "TCP with segments of 1024 octets"),
     // The mapper is at work while some of its messages pass, and asks more ports where there are more switches.
     ("C-29", "only slightly affected the results"),
+    // Printed with one digit, and nothing else is let pass.
+    ("C-31", "nothing special, 4 octets"),
+    ("C-31", "copy, 4 octets"),
+    // Two groups get as much as three.
+    ("C-42", "The maximum bandwidth was achieved"),
+    // The board with the real TCP: polling does not fall behind.
+    ("E-16", "both methods provide better"),
     ("C-43", "115 Mbps for more than 1000 bytes"),
     ("C-41", "slightly degrading"),
     ("C-42", "more connections for the multicast group"),

@@ -14,12 +14,26 @@ fn rows() -> impl Iterator<Item = (&'static ExperimentOutcome, &'static Row)> {
     all().iter().flat_map(|outcome| outcome.rows.iter().map(move |row| (outcome, row)))
 }
 
+/// Experiments that the audit has run.
+fn audited() -> BTreeSet<&'static str> {
+    Findings::built_in().rows.keys().filter_map(|key| key.split(' ').next()).collect()
+}
+
 #[test]
-fn every_row_that_compares_something_has_been_audited_and_says_by_which_rule_it_has_its_verdict() {
+fn every_row_of_an_audited_experiment_says_by_which_rule_it_has_its_verdict_and_no_other_is_evidence() {
+    let audited = audited();
     for (outcome, row) in rows().filter(|(_, row)| matches!(row.claim, Claim::Number | Claim::Phrase)) {
         let name = format!("{} {} {}", outcome.experiment, row.id, row.fact);
-        assert_ne!(row.verdict, Verdict::Unaudited, "{name}: run cellway-lab audit --out lab/predictions/findings.toml");
-        assert!(row.verdict == Verdict::Contradicted || !row.because.is_empty(), "{name} has no reason");
+        assert!(!row.because.is_empty() || !row.holds(), "{name} has no reason");
+        if audited.contains(outcome.experiment.as_str()) {
+            assert_ne!(
+                row.verdict,
+                Verdict::Unaudited,
+                "{name}: cellway-lab audit --out lab/predictions/findings.toml"
+            );
+        } else {
+            assert!(matches!(row.verdict, Verdict::Unaudited | Verdict::Contradicted), "{name}");
+        }
     }
 }
 
@@ -65,13 +79,18 @@ fn a_prediction_is_contradicted_without_its_mechanism_in_the_long_run() {
 fn what_decides_each_row_is_what_the_findings_say_in_the_long_run() {
     let long = std::env::var_os("CELLWAY_LONG").is_some();
     let only: BTreeSet<String> = ["seed000-adapters".to_owned()].into();
-    let found = audit(5, long, (!long).then_some(&only)).unwrap();
     let kept = Findings::built_in();
+    let all: BTreeSet<String> = audited().into_iter().map(String::from).collect();
+    let seeds = kept.rows.values().map(|finding| u64::from(finding.seeds[1])).max().unwrap();
+    let found = audit(seeds, long, Some(if long { &all } else { &only })).unwrap();
     assert!(!found.rows.is_empty());
     for (key, mut finding) in found.rows {
         let kept = kept.rows.get(&key).unwrap_or_else(|| panic!("no finding of {key}"));
-        // The full run belongs to the long test.
-        finding.full = finding.full.or(kept.full);
+        // What holds in short runs only is no finding of a short audit.
+        match (finding.full, kept.full) {
+            (Some(false), None) => panic!("{key} does not hold in the full run"),
+            (_, full) => finding.full = full,
+        }
         assert_eq!(finding, *kept, "{key}");
     }
 }
@@ -89,7 +108,7 @@ fn constants_count_for_the_paper_whose_rows_use_them_and_fewer_than_forty_are_be
     let papers = papers(all()).unwrap();
     let of = |letter| papers.iter().find(|paper| paper.letter == letter).unwrap();
     // Fitted to the tables of seed 003, and used by the figures of seed 000.
-    assert!(of('A').calibrated >= 4, "{:?}", of('A'));
+    assert!(of('A').calibrated >= 2, "{:?}", of('A'));
     assert!(!of('F').seed && papers.iter().filter(|paper| paper.seed).count() == 5);
     let behind: usize = papers.iter().filter(|paper| paper.seed).map(|paper| paper.behind_predictions).sum();
     assert!(behind < 40, "{behind}");

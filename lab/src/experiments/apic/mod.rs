@@ -101,8 +101,10 @@ fn bottleneck(run: &mut Run<'_>, config: Config) {
     run.identity("C-15", "sustained aggregate bi-directional data rate", "Gbit/s", 2.4, 1, full.transit_gbit_s)
         .note("two links of 1.2 Gbit/s each way, of 53 octets a cell; no cell is lost in transit");
     let gift = Config { memory_bits_per_s: 1e10, memory_setup: Duration::ZERO, ..config };
-    let (alone, fast) =
-        (run.ran(chip::full_load(config, false), "a part of the model"), run.ran(chip::full_load(gift, true), "a part of the model"));
+    let (alone, fast) = (
+        run.ran(chip::full_load(config, false), "a part of the model"),
+        run.ran(chip::full_load(gift, true), "a part of the model"),
+    );
     run.words(
         "C-15",
         "The effective memory bandwidth is normally no more than 500Mbps",

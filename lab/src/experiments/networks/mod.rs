@@ -10,8 +10,8 @@ use crate::model::ProfileError;
 use crate::model::networks::{Kind, Protocol, Streamed};
 use core::time::Duration;
 use lanai::MulticastBy;
-pub(super) use work::chip_of;
 pub(crate) use trial::ask;
+pub(super) use work::chip_of;
 use work::{Gathered, Made, OneWay};
 
 /// Octets of messages.
@@ -98,17 +98,26 @@ const PACED: [(&str, Kind, bool); 5] = [
 
 impl Found {
     fn new(run: &mut Run<'_>, made: &Made, protocol: Protocol, [short, long]: [Duration; 2]) -> Self {
-        let mut tcp = |kind, octets| run.ran(made.tcp(kind, Protocol { octets, ..protocol }, TCP_LENGTH), "TCP over a network");
+        let mut tcp =
+            |kind, octets| run.ran(made.tcp(kind, Protocol { octets, ..protocol }, TCP_LENGTH), "TCP over a network");
         let tcp = Kind::ALL.map(|kind| SEGMENTS.map(|octets| tcp(kind, octets)));
         Found {
-            one_way: Kind::ALL.map(|kind| SIZES.map(|n| run.ran(made.one_way(kind, n, short), "messages one way over a network"))),
-            round_trips: Kind::ALL.map(|kind| SIZES.map(|n| run.ran(made.round_trip(kind, n), "a round trip over a network"))),
-            senders: Kind::ALL.map(|kind| [1, 2, 3, 4].map(|n| run.ran(made.senders(kind, n, long), "several senders over a network"))),
-            slow: Kind::ALL.map(|kind| SLOW.map(|n| run.ran(made.slow_receiver(kind, n, long), "a slow receiver over a network"))),
-            buffers: Kind::ALL.map(|kind| POSTED.map(|n| run.ran(made.buffers(kind, n, short), "few buffers over a network"))),
-            multicast: GROUPS.map(|(_, kind)| RECEIVERS.map(|n| run.ran(made.multicast(kind, n, short), "a group over a network"))),
+            one_way: Kind::ALL
+                .map(|kind| SIZES.map(|n| run.ran(made.one_way(kind, n, short), "messages one way over a network"))),
+            round_trips: Kind::ALL
+                .map(|kind| SIZES.map(|n| run.ran(made.round_trip(kind, n), "a round trip over a network"))),
+            senders: Kind::ALL.map(|kind| {
+                [1, 2, 3, 4].map(|n| run.ran(made.senders(kind, n, long), "several senders over a network"))
+            }),
+            slow: Kind::ALL
+                .map(|kind| SLOW.map(|n| run.ran(made.slow_receiver(kind, n, long), "a slow receiver over a network"))),
+            buffers: Kind::ALL
+                .map(|kind| POSTED.map(|n| run.ran(made.buffers(kind, n, short), "few buffers over a network"))),
+            multicast: GROUPS
+                .map(|(_, kind)| RECEIVERS.map(|n| run.ran(made.multicast(kind, n, short), "a group over a network"))),
             paced: PACED.map(|(_, kind, urgent)| {
-                [0, 1, 2, 3].map(|beside| run.ran(made.paced(kind, urgent, beside, short), "a paced stream over a network"))
+                [0, 1, 2, 3]
+                    .map(|beside| run.ran(made.paced(kind, urgent, beside, short), "a paced stream over a network"))
             }),
             tcp,
         }

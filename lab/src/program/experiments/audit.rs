@@ -32,7 +32,12 @@ pub(crate) struct AuditOptions {
 /// Rows whose findings differ from those of the program.
 fn changed(found: &Findings) -> Vec<String> {
     let kept = Findings::built_in();
-    found.rows.iter().filter(|(key, finding)| kept.rows.get(*key) != Some(finding)).map(|(key, _)| key.clone()).collect()
+    found
+        .rows
+        .iter()
+        .filter(|(key, finding)| kept.rows.get(*key) != Some(finding))
+        .map(|(key, _)| key.clone())
+        .collect()
 }
 
 /// `cellway-lab audit`

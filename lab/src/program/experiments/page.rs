@@ -34,7 +34,8 @@ fn row(row: &Row) -> String {
     let test = row.test.as_ref().map_or(String::new(), |test| {
         format!("<b>Test:</b> {}. <b>Otherwise:</b> {}. ", escape(&test.threshold), escape(&test.otherwise))
     });
-    let because = if row.because.is_empty() { String::new() } else { format!("<br><small>{}</small>", escape(&row.because)) };
+    let because =
+        if row.because.is_empty() { String::new() } else { format!("<br><small>{}</small>", escape(&row.because)) };
     let bound = match (row.to_the_digit, bound.is_empty()) {
         (Some(false), false) => format!("{bound} <small>not to the digit</small>"),
         (Some(true), _) => " <small>to the digit</small>".to_owned(),

@@ -72,7 +72,13 @@ fn table(json: &LabPredictions) -> String {
         .collect();
     let counts: Vec<String> = json.summary.iter().map(|(fate, n)| format!("{n} {fate}")).collect();
     let head = ["name", "foretold", "left", "right", "outcome", "now"];
-    format!("{}{}\nmodel {}, constants {}\n", output::table(&head, &rows), counts.join(", "), json.model, json.constants)
+    format!(
+        "{}{}\nmodel {}, constants {}\n",
+        output::table(&head, &rows),
+        counts.join(", "),
+        json.model,
+        json.constants
+    )
 }
 
 /// `cellway-lab predictions`

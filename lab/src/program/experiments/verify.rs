@@ -58,7 +58,8 @@ pub(super) fn run(context: &Context, options: &VerifyOptions) -> Result<()> {
     }
     let same = data.provenance.as_ref().zip(provenance::binary().ok()).is_some_and(|(from, own)| from.binary == own);
     let rows = data.outcomes.iter().map(|outcome| outcome.rows.len()).sum();
-    let json = LabVerify { lab: "verify".to_owned(), experiments: data.outcomes.len(), rows, measured, same_program: same };
+    let json =
+        LabVerify { lab: "verify".to_owned(), experiments: data.outcomes.len(), rows, measured, same_program: same };
     output::print(context, &json, || {
         let program = if same { "this program" } else { "another program" };
         format!(
@@ -78,8 +79,7 @@ mod tests {
     fn a_report_with_one_changed_digit_is_found_out() {
         let experiment = experiments::named("seed000-arithmetic").unwrap();
         let outcome = run(experiment, 3, true, None).unwrap();
-        let mut data =
-            Data { seed: 3, quick: true, measured_on: None, provenance: None, outcomes: vec![outcome] };
+        let mut data = Data { seed: 3, quick: true, measured_on: None, provenance: None, outcomes: vec![outcome] };
         assert!(compare(&data).unwrap().0.is_empty());
         let row = &mut data.outcomes[0].rows[0];
         row.modelled = row.modelled.map(|value| value + 1e-9);
