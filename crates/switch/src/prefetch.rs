@@ -1,5 +1,5 @@
 //! Hints to the processor and the system: fetch a cache line ahead of its use, back a table by large pages, or by
-//! memory before it is used.
+//! memory before it is used, and take that memory back.
 //!
 //! This is the only file of the crate with unsafe code. No hint changes what the program computes.
 #![allow(unsafe_code)]
@@ -78,4 +78,43 @@ pub(crate) fn large_pages<T>(table: &mut Vec<T>) {
     // SAFETY: begin + skip .. begin + skip + whole lies within the vector's allocation, and MADV_HUGEPAGE changes how
     // memory is backed, not what it holds.
     let _ = unsafe { rustix::mm::madvise(begin.wrapping_add(skip).cast(), whole, rustix::mm::Advice::LinuxHugepage) };
+}
+
+/// Empties `table`, and gives the memory behind it back to the system if it is much. The room stays.
+pub(crate) fn release<T>(table: &mut Vec<T>) {
+    table.clear();
+    let (begin, octets) = (table.as_mut_ptr().cast::<u8>(), table.capacity() * size_of::<T>());
+    let skip = begin.align_offset(PAGE);
+    let whole = octets.saturating_sub(skip) / PAGE * PAGE;
+    if whole < LARGE {
+        return;
+    }
+    // SAFETY: begin + skip .. begin + skip + whole lies within the vector's allocation. The vector is empty, so that
+    // nothing of it holds a value that MADV_DONTNEED could change.
+    let _ = unsafe { rustix::mm::madvise(begin.wrapping_add(skip).cast(), whole, rustix::mm::Advice::LinuxDontNeed) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Kilooctets of memory behind this process.
+    fn resident() -> u64 {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+        line.split_whitespace().next().unwrap().parse().unwrap()
+    }
+
+    #[test]
+    fn memory_of_a_table_that_is_released_goes_back_to_the_system_and_its_room_stays() {
+        let mut table = vec![7_u8; 64 << 20];
+        let used = resident();
+        release(&mut table);
+        let left = resident();
+        // Other tests of this process may have taken some meanwhile.
+        assert!(left + (48 << 10) < used, "{used} and then {left} kilooctets");
+        assert!(table.is_empty() && table.capacity() == 64 << 20);
+        table.resize(64 << 20, 9);
+        assert!(table.iter().all(|octet| *octet == 9));
+    }
 }
