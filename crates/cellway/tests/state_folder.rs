@@ -6,6 +6,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -175,6 +176,67 @@ fn a_folder_that_others_own_or_may_write_is_refused_and_so_is_a_file_of_others()
         let why = refused(folder.path(), &state);
         assert!(why.contains(&format!("belongs to user {OTHER}")), "{name}: {why}");
     }
+}
+
+/// A user of this system other than root whose group nobody else has, with its number.
+fn user_with_a_private_group() -> Option<(u32, u32)> {
+    let read = |path| fs::read_to_string(path).unwrap();
+    let numbers = |line: &str, from: usize| -> Vec<Option<u32>> {
+        line.split(':').skip(from).take(2).map(|field| field.parse().ok()).collect()
+    };
+    let users: Vec<_> = read("/etc/passwd").lines().map(|line| numbers(line, 2)).collect();
+    let groups = read("/etc/group");
+    let is_alone = |group: u32| {
+        users.iter().filter(|of| of.get(1) == Some(&Some(group))).count() == 1
+            && groups.lines().filter(|line| numbers(line, 2).first() == Some(&Some(group))).all(|l| l.ends_with(':'))
+            && groups.lines().any(|line| numbers(line, 2).first() == Some(&Some(group)))
+    };
+    users.iter().find_map(|of| match of[..] {
+        [Some(user), Some(group)] if user != 0 && group != 0 && is_alone(group) => Some((user, group)),
+        _ => None,
+    })
+}
+
+#[test]
+fn a_user_with_umask_002_has_folders_of_his_own_and_a_group_of_others_is_refused() {
+    if !is_root() {
+        return;
+    }
+    let Some((user, group)) = user_with_a_private_group() else {
+        eprintln!("left out: no user of this system has a group of its own");
+        return;
+    };
+    let folder = place();
+    let place = folder.path().to_owned();
+    let (program, home) = (place.join("cellway"), place.join("home"));
+    fs::copy(env!("CARGO_BIN_EXE_cellway"), &program).unwrap();
+    fs::create_dir(&home).unwrap();
+    for path in [&place, &home] {
+        chown(path, Some(user), Some(group)).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o775)).unwrap();
+    }
+    let start = || {
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", "umask 002; mkdir -p \"$1\"; exec \"$0\" --socket \"$1/s\" up \"$2\" --state \"$1/state\""]);
+        command.arg(&program).arg(home.join("run")).arg(place.join("net.toml")).uid(user).gid(group);
+        command.stdin(Stdio::null()).stderr(fs::File::create(place.join("log")).unwrap()).spawn().unwrap()
+    };
+    let daemon = start();
+    let mut net = Net { folder, daemon };
+    within(WAIT, "the service answers", || {
+        assert_eq!(net.daemon.try_wait().unwrap(), None, "{}", log(&place));
+        let mut status = Command::new(&program);
+        status.arg("--socket").arg(home.join("run/s")).arg("status").uid(user).gid(group);
+        status.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success()
+    });
+    assert_eq!(fs::metadata(home.join("run")).unwrap().permissions().mode() & 0o777, 0o775);
+    kill(&mut net);
+    // A group that this user is in, and others: not its own.
+    chown(&home, None, Some(0)).unwrap();
+    assert_eq!(ended(start()), Some(1), "{}", log(&place));
+    let why = log(&place);
+    assert!(why.contains(&format!("others may write in {}", home.display())) && why.contains("chmod g-w"), "{why}");
 }
 
 #[test]

@@ -2,6 +2,8 @@
 //! in the one before it, and nothing is looked up by its name twice where somebody else could have exchanged it
 //! between.
 
+mod private_group;
+
 use anyhow::{Context as _, Result, anyhow, bail};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, mkdirat, open, openat, readlinkat};
@@ -66,12 +68,15 @@ fn walk(folder: &Path, cure: &str, makes: bool) -> Result<OwnedFd> {
                 left.extend(names(&target));
             }
             // In a sticky folder, such as /tmp, nobody exchanges another user's file.
-            FileType::Directory if is.st_mode & 0o022 != 0 && is.st_mode & 0o1000 == 0 => bail!(
-                "others may write in {} (mode {:o}): take that right away (chmod go-w), or {cure}",
-                here.display(),
-                is.st_mode & 0o7777
-            ),
-            FileType::Directory => (at, path) = (found, here),
+            FileType::Directory => {
+                if let (Some(right), 0) = (right_of_others(&found, &is), is.st_mode & 0o1000) {
+                    let (folder, mode) = (here.display(), is.st_mode & 0o7777);
+                    bail!(
+                        "others may write in {folder} (mode {mode:o}): take that right away (chmod {right}), or {cure}"
+                    );
+                }
+                (at, path) = (found, here);
+            }
             _ => bail!("{} is no folder: {cure}", here.display()),
         }
     }
@@ -98,6 +103,18 @@ fn is_of_others(is: &Stat) -> bool {
     is.st_uid != rustix::process::geteuid().as_raw() && is.st_uid != 0
 }
 
+/// What of chmod(1) takes away the right of other users to write a file; `None` if none of them has it. A group of this
+/// user alone may have it: with umask 002 it has.
+fn right_of_others(file: impl AsFd, is: &Stat) -> Option<&'static str> {
+    let group = is.st_mode & 0o020 != 0 && !private_group::is_of_user_alone(file, is);
+    match (group, is.st_mode & 0o002 != 0) {
+        (false, false) => None,
+        (true, false) => Some("g-w"),
+        (false, true) => Some("o-w"),
+        (true, true) => Some("go-w"),
+    }
+}
+
 /// Opens a file of a folder; `None` if it is not there. Nobody is waited for, whatever has taken the file's name.
 ///
 /// # Errors
@@ -113,12 +130,15 @@ pub(crate) fn file_in(folder: impl AsFd, name: &str, flags: OFlags) -> Result<Op
     };
     let is = fstat(&file)?;
     let writes = flags.intersects(OFlags::WRONLY | OFlags::RDWR);
+    let others = right_of_others(&file, &is);
     match is.st_mode {
         mode if FileType::from_raw_mode(mode) != FileType::RegularFile => Err(irregular()),
         _ if is_of_others(&is) => Err(anyhow!("it belongs to user {}: remove it, or make it yours (chown)", is.st_uid)),
-        mode if mode & 0o022 != 0 => {
-            Err(anyhow!("others may write it (mode {:o}): take that right away (chmod go-w)", mode & 0o7777))
-        }
+        mode if others.is_some() => Err(anyhow!(
+            "others may write it (mode {:o}): take that right away (chmod {})",
+            mode & 0o7777,
+            others.unwrap_or_default()
+        )),
         _ if writes && is.st_nlink > 1 => {
             Err(anyhow!("it has a second name (a hard link), whose file would be written, too: remove it"))
         }

@@ -89,7 +89,11 @@ impl StateFolder {
                 tracing::warn!("{} {why}; it is {aside} now", self.said(BEFORE));
                 None
             }
-            (Found::Whole(_), _) | (Found::Nothing, Found::Nothing | Found::Whole(_)) => None,
+            (Found::Nothing, Found::Whole(_)) => {
+                tracing::warn!("{} is not there; using the one before", self.said(CURRENT));
+                None
+            }
+            (Found::Whole(_), _) | (Found::Nothing, Found::Nothing) => None,
             (Found::Torn(why), Found::Whole(_)) => {
                 tracing::warn!("{} {why}; using the one before", self.said(CURRENT));
                 None

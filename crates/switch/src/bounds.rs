@@ -27,7 +27,7 @@ pub struct Room {
     ports: Vec<Port>,
     roots: [Vec<[u32; ROOTS]>; 2],
     at_ports: Vec<AtPort>,
-    gone: Vec<Vec<Port>>,
+    gone: Vec<Port>,
 }
 
 impl Room {
@@ -140,9 +140,10 @@ impl Switch {
         }
         let plane = &mut self.plane;
         plane.used_ports.retain(|port| usize::from(*port) < left);
-        room.gone.push(plane.ports.take_from(left));
-        plane.contracts.ports().take_from(left);
-        self.index.roots().take_from(left);
-        self.leaving.roots().take_from(left);
+        // Those that have ever been up; what the others are is dropped in no time.
+        room.gone.extend(plane.ports.take_from(left, Port::owns_memory));
+        plane.contracts.ports().truncate(left);
+        self.index.roots().truncate(left);
+        self.leaving.roots().truncate(left);
     }
 }

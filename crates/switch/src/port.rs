@@ -105,6 +105,11 @@ impl Port {
         }
     }
 
+    /// Whether there is memory to be given back when it is dropped.
+    pub(crate) fn owns_memory(&self) -> bool {
+        self.control.capacity() + self.indications.capacity() + self.notices.capacity() > 0
+    }
+
     pub(crate) fn set_up(&mut self, up: bool) {
         self.up = up;
         if up {

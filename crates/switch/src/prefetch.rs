@@ -1,5 +1,5 @@
 //! Hints to the processor and the system: fetch a cache line ahead of its use, back a table by large pages, or by
-//! memory before it is used.
+//! memory before it is used, and take that memory back.
 //!
 //! This is the only file of the crate with unsafe code. No hint changes what the program computes.
 #![allow(unsafe_code)]
@@ -78,4 +78,45 @@ pub(crate) fn large_pages<T>(table: &mut Vec<T>) {
     // SAFETY: begin + skip .. begin + skip + whole lies within the vector's allocation, and MADV_HUGEPAGE changes how
     // memory is backed, not what it holds.
     let _ = unsafe { rustix::mm::madvise(begin.wrapping_add(skip).cast(), whole, rustix::mm::Advice::LinuxHugepage) };
+}
+
+/// Empties `table`, and gives the memory behind it back to the system if it is much. The room stays.
+pub(crate) fn release<T>(table: &mut Vec<T>) {
+    table.clear();
+    let (begin, octets) = (table.as_mut_ptr().cast::<u8>(), table.capacity() * size_of::<T>());
+    let skip = begin.align_offset(PAGE);
+    let whole = octets.saturating_sub(skip) / PAGE * PAGE;
+    if whole < LARGE {
+        return;
+    }
+    // SAFETY: begin + skip .. begin + skip + whole lies within the vector's allocation. The vector is empty, so that
+    // nothing of it holds a value that MADV_DONTNEED could change.
+    let _ = unsafe { rustix::mm::madvise(begin.wrapping_add(skip).cast(), whole, rustix::mm::Advice::LinuxDontNeed) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::FileExt as _;
+
+    /// Pages of a table that are backed by memory (proc_pid_pagemap(5): bit 63).
+    fn present(table: &Vec<u8>) -> usize {
+        let (first, pages) = (table.as_ptr().addr() / PAGE, table.capacity() / PAGE);
+        let mut entries = vec![0; pages * 8];
+        std::fs::File::open("/proc/self/pagemap").unwrap().read_exact_at(&mut entries, first as u64 * 8).unwrap();
+        entries.chunks(8).filter(|entry| entry[7] & 0x80 != 0).count()
+    }
+
+    #[test]
+    fn memory_of_a_table_that_is_released_goes_back_to_the_system_and_its_room_stays() {
+        const OCTETS: usize = 8 << 20;
+        let mut table = vec![7_u8; OCTETS];
+        assert!(present(&table) >= OCTETS / PAGE - 1);
+        release(&mut table);
+        // The pages at its ends may have others' octets.
+        assert!(present(&table) <= 2, "{}", present(&table));
+        assert_eq!((table.len(), table.capacity()), (0, OCTETS));
+        table.resize(OCTETS, 9);
+        assert!(table.iter().all(|octet| *octet == 9));
+    }
 }

@@ -16,6 +16,14 @@ pub struct Table<T> {
     more: Vec<Vec<T>>,
 }
 
+/// Whoever drops a table gives its memory back to the system. An allocator would leave that to whichever thread frees
+/// something a second later: for the table of 65 534 ports it took the engine's thread 14 ms.
+impl<T> Drop for Table<T> {
+    fn drop(&mut self) {
+        std::iter::once(&mut self.first).chain(&mut self.more).for_each(prefetch::release);
+    }
+}
+
 impl<T> Default for Table<T> {
     fn default() -> Self {
         Table::from(Vec::new())
@@ -91,15 +99,24 @@ impl<T> Table<T> {
         self.more[part].push(item);
     }
 
-    /// Takes off all but the first `left`. The table keeps its room.
-    pub fn take_from(&mut self, mut left: usize) -> Vec<T> {
-        let mut taken = Vec::with_capacity(self.len().saturating_sub(left));
+    /// Takes off all but the first `left`. The table keeps its room. What `is_kept` is true of comes back, to be dropped
+    /// elsewhere; the rest is dropped here, so it takes no memory that others would have to give back.
+    pub fn take_from(&mut self, mut left: usize, is_kept: impl Fn(&T) -> bool) -> Vec<T> {
+        let mut taken = Vec::new();
         for part in std::iter::once(&mut self.first).chain(&mut self.more) {
             let stays = left.min(part.len());
             left -= stays;
-            taken.extend(part.drain(stays..));
+            taken.extend(part.drain(stays..).filter(&is_kept));
         }
         taken
+    }
+
+    /// Drops all but the first `left`. The table keeps its room.
+    pub(crate) fn truncate(&mut self, mut left: usize) {
+        for part in std::iter::once(&mut self.first).chain(&mut self.more) {
+            part.truncate(left);
+            left -= part.len();
+        }
     }
 
     /// The item of this number.
@@ -230,7 +247,14 @@ mod tests {
                     }
                     _ => {
                         let left = model.len().saturating_sub(n);
-                        prop_assert_eq!(table.take_from(left), model.split_off(left));
+                        let odd = |item: &usize| item % 2 == 1;
+                        if n % 3 == 0 {
+                            table.truncate(left);
+                            model.truncate(left);
+                        } else {
+                            let taken: Vec<_> = model.split_off(left).into_iter().filter(odd).collect();
+                            prop_assert_eq!(table.take_from(left, odd), taken);
+                        }
                     }
                 }
                 prop_assert_eq!(table.first.as_ptr(), before);
@@ -244,6 +268,13 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn what_is_dropped_in_place_takes_no_memory_for_it() {
+        let mut table: Table<[u64; 8]> = (0..1000).map(|n| [n; 8]).collect();
+        assert_eq!(table.take_from(10, |_| false).capacity(), 0);
+        assert_eq!((table.len(), table.capacity()), (10, 1000));
     }
 
     #[test]

@@ -27,8 +27,9 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const BOUND: Duration = Duration::from_millis(1);
 /// The same with ten times the circuits, in a build with less optimisation.
 const BOUND_OF_MANY: Duration = Duration::from_micros(if cfg!(debug_assertions) { 2000 } else { 1000 });
-/// A virtual processor may be taken away, and the time counts as the thread's. Nobody takes it each time.
-const ATTEMPTS: usize = 20;
+/// Time of the thread's own processor is what counts, so other programs do not matter. A virtual processor may be taken
+/// away, though, and that time counts as the thread's. Nobody takes it each time.
+const ATTEMPTS: usize = 5;
 
 /// Circuits through two switches, and signalling on one link.
 fn description(circuits: u32, changed: u32, ports: u16, without: std::ops::Range<u32>) -> String {
@@ -77,22 +78,32 @@ impl Net {
         longest.expect("a running engine")
     }
 
-    /// Does something that leaves all as it was; the shortest of its longest rounds.
-    fn measure(&self, name: &str, mut act: impl FnMut(&Path)) {
-        let rounds = (0..ATTEMPTS).map(|_| {
+    /// Does something that leaves all as it was; the shortest of its longest rounds is below the bound.
+    fn measure(&self, name: &str, act: impl FnMut(&Path)) {
+        self.measure_some(1, name, act);
+    }
+
+    /// The same, and more attempts than not have no longer round.
+    fn measure_often(&self, name: &str, act: impl FnMut(&Path)) {
+        self.measure_some(ATTEMPTS / 2 + 1, name, act);
+    }
+
+    /// With CELLWAY_LONG all attempts are made, and printed.
+    fn measure_some(&self, below: usize, name: &str, mut act: impl FnMut(&Path)) {
+        let all = std::env::var_os("CELLWAY_LONG").is_some();
+        let mut rounds = Vec::new();
+        for _ in 0..ATTEMPTS {
             self.longest();
             act(&self.socket);
-            self.longest()
-        });
-        let mut best = (Duration::MAX, "");
-        for round in rounds {
-            best = best.min(round);
-            if best.0 < self.bound {
+            rounds.push(self.longest());
+            if !all && rounds.iter().filter(|round| round.0 < self.bound).count() == below {
                 break;
             }
         }
-        println!("{name}: {best:?}");
-        assert!(best.0 < self.bound, "{name}: a round of {best:?} with {} circuits", self.circuits);
+        rounds.sort();
+        println!("{name}: {rounds:?}");
+        let is_short = rounds.get(below - 1).is_some_and(|round| round.0 < self.bound);
+        assert!(is_short, "{name}: rounds of {rounds:?} with {} circuits", self.circuits);
     }
 }
 

@@ -9,7 +9,7 @@ use std::collections::TryReserveError;
 pub struct Room {
     cells: ::switch::Room,
     ports: Vec<PortState>,
-    gone: Vec<Vec<PortState>>,
+    gone: Vec<PortState>,
 }
 
 impl Room {
@@ -63,7 +63,7 @@ impl SwitchElement {
         }
         let left = wanted.max(there.saturating_sub(most));
         if there > left {
-            let mut gone = self.ports.take_from(left);
+            let mut gone = self.ports.take_from(left, PortState::owns_memory);
             for port in gone.iter_mut().filter(|port| port.gateway.has_orphans()) {
                 // Frames of their routes that are gone have not been given back yet.
                 if let Some(first) = self.ports.get_mut(0) {
@@ -71,7 +71,7 @@ impl SwitchElement {
                     visit(&mut self.linked, 0);
                 }
             }
-            room.gone.push(gone);
+            room.gone.append(&mut gone);
         }
         self.cells.settle(most, &mut room.cells) | (there != wanted)
     }

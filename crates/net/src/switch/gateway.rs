@@ -193,6 +193,11 @@ impl Gateway {
         !self.orphans.is_empty()
     }
 
+    /// Whether there is memory to be given back when it is dropped.
+    pub(super) fn owns_memory(&self) -> bool {
+        self.leaving.capacity() + self.orphans.capacity() > 0
+    }
+
     /// Takes over what the removed routes of another port have left.
     pub(super) fn adopt(&mut self, other: &mut Gateway) {
         self.orphaned += std::mem::take(&mut other.orphaned);

@@ -102,6 +102,12 @@ struct PortState {
 }
 
 impl PortState {
+    /// Whether there is memory to be given back when it is dropped.
+    fn owns_memory(&self) -> bool {
+        let tables = [&self.vcs, &self.vps, &self.out_vcs, &self.out_vps];
+        tables.into_iter().any(KeyTable::owns_memory) || self.gateway.owns_memory()
+    }
+
     fn lookup(&self, circuit: CircuitId) -> Option<u32> {
         self.vcs.get(circuit.key()).or_else(|| self.vps.get(circuit.vpi.get().into()))
     }

@@ -33,6 +33,11 @@ impl KeyTable {
         Some(self.pages[page as usize].values[key as usize % ENTRIES]).filter(|value| *value != FREE)
     }
 
+    /// Whether there is memory to be given back when it is dropped.
+    pub(crate) fn owns_memory(&self) -> bool {
+        self.pages.capacity() > 0
+    }
+
     /// Whether it has no key.
     #[cfg(test)]
     fn is_empty(&self) -> bool {

@@ -11,6 +11,9 @@ use std::time::{Duration, Instant};
 /// How long a way may take until packets pass.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// How much longer so many octets may take on a machine that does other things.
+const OCTETS_PATIENCE: Duration = Duration::from_secs(50);
+
 /// That they are there, and how their TCP is to send.
 #[derive(Debug)]
 pub(super) struct Programs {
@@ -133,7 +136,7 @@ impl Programs {
     pub(super) fn tcp(&self, from: &Namespace, to: Ipv4Addr, length: Length, back: bool) -> Result<Transfer> {
         let (option, value, seconds) = match length {
             Length::Seconds(n) => ("--time", n.to_string(), n),
-            Length::Megaoctets(n) => ("--bytes", format!("{n}M"), 0),
+            Length::Megaoctets(n) => ("--bytes", format!("{n}M"), OCTETS_PATIENCE.as_secs()),
         };
         // A way that passes nothing would keep it for ever.
         let mut iperf = from.command("timeout");
