@@ -9,8 +9,10 @@
 #![deny(unsafe_code)]
 
 pub mod evidence;
+pub mod exercises;
 pub mod experiment;
 pub mod experiments;
+pub mod microscope;
 pub mod model;
 pub mod overlay;
 pub mod overload;

@@ -3,8 +3,10 @@
 mod application;
 mod contracts;
 mod day;
+mod exercises;
 mod hosts;
 mod laboratory;
+mod microscope;
 mod overlay;
 mod program;
 mod receiver;

@@ -2,6 +2,7 @@
 
 mod calibrate;
 mod data;
+mod exercise;
 mod figure;
 mod live;
 mod page;
@@ -9,6 +10,7 @@ mod report;
 mod sensitivity;
 mod sweep;
 mod tidy;
+mod trace;
 
 use crate::results::{ExperimentRow, LabList, LabRun, Listed};
 use ::lab::evidence;
@@ -38,6 +40,10 @@ pub(crate) enum LabCommand {
     Sweep(sweep::SweepOptions),
     /// Change every constant that no paper gives, and list the rows that move
     Sensitivity(sensitivity::SensitivityOptions),
+    /// Follow one PDU of an experiment through all units: a table, a picture, or a trace for Perfetto
+    Trace(trace::TraceOptions),
+    /// An exercise with drawn numbers, its solution, or the marks of a class
+    Exercise(exercise::ExerciseOptions),
     /// Measure this machine, and write a profile like those in machines/
     Calibrate(calibrate::CalibrateOptions),
 }
@@ -81,6 +87,8 @@ pub(crate) fn run(context: &Context, command: &LabCommand) -> Result<()> {
         LabCommand::Report(options) => report::run(context, options),
         LabCommand::Sweep(options) => sweep::run(context, options),
         LabCommand::Sensitivity(options) => sensitivity::run(context, options),
+        LabCommand::Trace(options) => trace::run(context, options),
+        LabCommand::Exercise(options) => exercise::run(context, options),
         LabCommand::Calibrate(options) => calibrate::run(context, options),
     }
 }
@@ -135,11 +143,16 @@ fn machine() -> String {
 
 /// The profiles that were given.
 fn machines(common: &Common) -> Result<Vec<Profile>> {
+    profiles(&common.machine)
+}
+
+/// The profiles in these files.
+fn profiles(files: &[PathBuf]) -> Result<Vec<Profile>> {
     let read = |path: &PathBuf| {
         let text = std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
         Profile::parse(&text).with_context(|| path.display().to_string())
     };
-    common.machine.iter().map(read).collect()
+    files.iter().map(read).collect()
 }
 
 /// A machine of this name: one that was given, or one that comes with the program.

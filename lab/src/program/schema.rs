@@ -5,6 +5,7 @@ use crate::results::bench::{
     BenchPreload, BenchSar, BenchSwitch,
 };
 use crate::results::shards::BenchShards;
+use crate::results::study::{LabExercise, LabTrace};
 use crate::results::ttcp::Ttcp;
 use crate::results::{Calibrated, LabList, LabReport, LabRun, LabSensitivity, LabSweep};
 use anyhow::{Context as _, Result};
@@ -19,6 +20,8 @@ cellway::printed! {
     LabReport: "report";
     LabSweep: "sweep";
     LabSensitivity: "sensitivity";
+    LabTrace: "trace";
+    LabExercise: "exercise";
     Calibrated: "calibrate";
     Ttcp: "ttcp";
     BenchContract: "bench contract";
