@@ -12,6 +12,7 @@ pub mod evidence;
 pub mod exercises;
 pub mod experiment;
 pub mod experiments;
+pub mod explorer;
 pub mod microscope;
 pub mod model;
 pub mod overlay;
@@ -26,6 +27,7 @@ pub mod sums;
 pub mod synchronous;
 pub mod sys;
 pub mod trace;
+mod trace_taps;
 pub mod world;
 
 #[cfg(doctest)]

@@ -4,6 +4,7 @@ mod application;
 mod contracts;
 mod day;
 mod exercises;
+mod explorer;
 mod hosts;
 mod laboratory;
 mod microscope;

@@ -5,7 +5,7 @@ use crate::results::bench::{
     BenchPreload, BenchSar, BenchSwitch,
 };
 use crate::results::shards::BenchShards;
-use crate::results::study::{LabExercise, LabTrace};
+use crate::results::study::{LabExercise, LabExplorer, LabGrid, LabTrace};
 use crate::results::ttcp::Ttcp;
 use crate::results::{Calibrated, LabList, LabReport, LabRun, LabSensitivity, LabSweep};
 use anyhow::{Context as _, Result};
@@ -19,6 +19,8 @@ cellway::printed! {
     LabRun: "run";
     LabReport: "report";
     LabSweep: "sweep";
+    LabGrid: "grid";
+    LabExplorer: "explorer";
     LabSensitivity: "sensitivity";
     LabTrace: "trace";
     LabExercise: "exercise";

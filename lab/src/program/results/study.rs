@@ -164,3 +164,31 @@ pub(crate) struct Student {
     /// By exercise.
     pub(crate) exercises: Vec<Mark>,
 }
+
+/// A grid of points: `grid`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub(crate) struct LabGrid {
+    /// `grid`.
+    pub(crate) lab: String,
+    /// Where it is.
+    pub(crate) folder: PathBuf,
+    /// Points that the grid has.
+    pub(crate) points: usize,
+    /// Points that are there now.
+    pub(crate) present: usize,
+    /// Points that had been there before.
+    pub(crate) before: usize,
+    /// Tables and figures; none before all points are there.
+    pub(crate) files: Vec<String>,
+}
+
+/// The explorer's page was written: `explorer`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub(crate) struct LabExplorer {
+    /// `explorer`.
+    pub(crate) lab: String,
+    /// The page.
+    pub(crate) file: PathBuf,
+    /// Its octets.
+    pub(crate) octets: usize,
+}
