@@ -36,7 +36,7 @@ fn by_hand(e: &Exercise) -> Vec<f64> {
         }
         9 => {
             let (i, p) = (d("interrupt_us") * 1e-6, d("process_us") * 1e-6);
-            vec![(1.0 - d("offered") * i) / p, 1.0 / p]
+            vec![(1.0 - d("offered") * i) / p, (1.0 / p).min(d("offered"))]
         }
         other => panic!("exercise {other} has no solution by hand"),
     }

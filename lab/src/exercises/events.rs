@@ -30,7 +30,7 @@ pub(super) fn livelock(random: &mut Random) -> Result<Exercise, ProfileError> {
         way: format!(
             "The host is saturated at 1 / (interrupt + process) = {saturation:.0} packets/s. Beyond it, interrupts take offered x \
              {interrupt} us of each second, and the process delivers with the rest: (1 - offered x interrupt) / process. At 1 / interrupt \
-             nothing is left: that is the livelock. A poll pays no interrupt while packets wait: 1 / process. Compare \
+             nothing is left: that is the livelock. A poll pays no interrupt while packets wait: all that are offered, 1 / process at most. Compare \
              `cellway-lab run seed004-livelock --no-measure`."
         ),
     })

@@ -49,8 +49,8 @@ pub(super) struct PairRecord {
     /// When the first octet of a PDU came to the sender's adapter, and its first cell to the line.
     fetched: BTreeMap<u64, Time>,
     left: BTreeMap<u64, (Time, u64)>,
-    /// By buffer: transfers to it whose PDU is not known yet.
-    landing: BTreeMap<u64, Vec<[Time; 2]>>,
+    /// By host and buffer: transfers to it whose PDU is not known yet.
+    landing: BTreeMap<(usize, u64), Vec<[Time; 2]>>,
     /// PDUs of the interrupt at hand, by host.
     interrupt: [(&'static str, Option<[u64; 2]>); 2],
     socket: VecDeque<u64>,
@@ -141,7 +141,7 @@ impl PairRecord {
         let Some(Moving { out, address }) = moving else { return };
         let unit = Self::unit(self.loopback, at, Resource::Transfer);
         if !out {
-            self.landing.entry(address).or_default().extend(self.recorder.take(unit));
+            self.landing.entry((at, address)).or_default().extend(self.recorder.take(unit));
             return;
         }
         let pdu = if at == 0 { self.buffers.get(&address).copied() } else { None };
@@ -194,7 +194,7 @@ impl PairRecord {
     /// A PDU is in the receiver's memory.
     fn landed(&mut self, at: usize, address: u64, number: Option<u64>) {
         let unit = Self::unit(self.loopback, at, Resource::Transfer);
-        let parts = self.landing.remove(&address).unwrap_or_default();
+        let parts = self.landing.remove(&(at, address)).unwrap_or_default();
         if let (Some(pdu), Some(last)) = (number, parts.last().map(|part| part[1])) {
             let since = self.left.remove(&pdu).map_or(last, |(since, _)| since);
             self.hold(ADAPTER[1], "in the adapter's memory", pdu, [since, last], 0);
@@ -235,9 +235,9 @@ impl PairRecord {
     }
 
     pub(super) fn finish(mut self) -> Timeline {
-        let unit = if self.loopback { 2 } else { 6 };
-        for part in core::mem::take(&mut self.landing).into_values().flatten() {
-            self.recorder.work(unit, "DMA, not finished", None, part);
+        for ((at, _), parts) in core::mem::take(&mut self.landing) {
+            let unit = Self::unit(self.loopback, at, Resource::Transfer);
+            parts.into_iter().for_each(|part| self.recorder.work(unit, "DMA, not finished", None, part));
         }
         self.recorder.finish()
     }
