@@ -10,10 +10,13 @@
 
 pub mod audit;
 pub mod evidence;
+pub mod exercises;
 pub mod experiment;
 pub mod experiments;
+pub mod explorer;
 pub mod findings;
 pub mod mechanism;
+pub mod microscope;
 pub mod model;
 pub mod overlay;
 pub mod overload;
@@ -28,6 +31,7 @@ pub mod sums;
 pub mod synchronous;
 pub mod sys;
 pub mod trace;
+mod trace_taps;
 pub mod verdict;
 pub mod world;
 

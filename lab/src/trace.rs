@@ -1,8 +1,5 @@
 //! What happened on all links, as one number: same seed, same trace, to the octet.
 
-use net::TapBuffer;
-use net::tap::Tapped;
-
 /// Odd, with about as many ones as zeros: the golden ratio's and the square root of two's first 64 bits.
 const FACTORS: [u64; 2] = [0x9e37_79b9_7f4a_7c15, 0xb504_f333_f9de_6485];
 
@@ -17,7 +14,7 @@ const fn fold(a: u64, b: u64) -> u64 {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Trace {
     hash: u64,
-    events: u64,
+    pub(crate) events: u64,
 }
 
 impl Default for Trace {
@@ -27,7 +24,7 @@ impl Default for Trace {
 }
 
 impl Trace {
-    fn mix(&mut self, word: u64) {
+    pub(crate) fn mix(&mut self, word: u64) {
         self.hash = fold(self.hash ^ word, FACTORS[0]);
     }
 
@@ -43,21 +40,6 @@ impl Trace {
             sum = sum.rotate_left(5).wrapping_add(fold(both as u64 ^ FACTORS[0], (both >> 64) as u64 ^ FACTORS[1]));
         }
         self.mix(sum);
-    }
-
-    /// Adds what a tap on link number `link` has seen.
-    pub fn add_tap(&mut self, link: usize, seen: &TapBuffer) {
-        self.add(&seen.dropped().to_be_bytes());
-        self.events += seen.len() as u64;
-        seen.records().for_each(|record| {
-            let (label, octets) = match &record.what {
-                Tapped::Cell(cell) => (cell.header_word(), &cell.payload[..]),
-                Tapped::Frame { circuit, octets, .. } => (circuit.key(), *octets),
-            };
-            self.mix(record.at.as_nanos());
-            self.mix((link as u64) << 40 | (record.from as u64) << 32 | u64::from(label));
-            self.add(octets);
-        });
     }
 
     /// The number.

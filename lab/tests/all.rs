@@ -3,8 +3,11 @@
 mod application;
 mod contracts;
 mod day;
+mod exercises;
+mod explorer;
 mod hosts;
 mod laboratory;
+mod microscope;
 mod overlay;
 mod program;
 mod receiver;

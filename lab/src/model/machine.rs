@@ -61,6 +61,28 @@ impl Work {
     }
 }
 
+/// What a machine is busy with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resource {
+    /// The processor, at interrupt level.
+    Interrupts,
+    /// The processor, in a process.
+    Task(usize),
+    /// The I/O bus.
+    Transfer,
+}
+
+/// A part of a piece of work: which resource had it, from when to when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Occupation {
+    /// See there.
+    pub resource: Resource,
+    /// From when.
+    pub from: Time,
+    /// To when.
+    pub to: Time,
+}
+
 /// Below this many seconds of work, it is done: times are whole nanoseconds.
 const DONE_SECONDS: f64 = 0.5e-9;
 
@@ -83,6 +105,8 @@ pub struct Machine<T> {
     transfer: Option<(Work, T)>,
     /// Seconds of: interrupt level, process level, I/O bus, memory bus.
     busy: [f64; 4],
+    /// Occupations since the last look, where somebody records: two for each advance.
+    record: Option<Vec<Occupation>>,
 }
 
 impl<T> Default for Machine<T> {
@@ -99,6 +123,7 @@ impl<T> Default for Machine<T> {
             refills: 0,
             transfer: None,
             busy: [0.0; 4],
+            record: None,
         }
     }
 }
@@ -236,6 +261,16 @@ impl<T> Machine<T> {
         self.busy
     }
 
+    /// Records occupations from now on. Whoever asks for this takes them after each advance.
+    pub fn record(&mut self) {
+        self.record = Some(Vec::new());
+    }
+
+    /// What was recorded since the last call.
+    pub fn take_record(&mut self) -> Vec<Occupation> {
+        self.record.as_mut().map(core::mem::take).unwrap_or_default()
+    }
+
     fn wants(&self) -> (Option<Work>, Option<Work>) {
         let running = self.interrupts.front().or_else(|| self.tasks[self.chosen].queue.front());
         (running.map(|(w, _)| *w), self.transfer.as_ref().map(|(w, _)| *w))
@@ -269,6 +304,7 @@ impl<T> Machine<T> {
         }
         let (fast, slow) = speeds(running, transfer);
         let passed = now.as_nanos().saturating_sub(self.now.as_nanos()) as i64 as f64 / 1e9;
+        let from = self.now;
         self.now = self.now.max(now);
         let chosen = self.chosen;
         if let Some(scheduler) = self.scheduler {
@@ -288,6 +324,10 @@ impl<T> Machine<T> {
             work.seconds -= passed * fast;
             self.busy[usize::from(!interrupt)] += passed;
             self.busy[3] += passed * fast * work.memory;
+            if let Some(record) = &mut self.record {
+                let resource = if interrupt { Resource::Interrupts } else { Resource::Task(self.current) };
+                record.push(Occupation { resource, from, to: self.now });
+            }
             if work.seconds < DONE_SECONDS
                 && let Some((_, token)) = queue.pop_front()
             {
@@ -300,6 +340,9 @@ impl<T> Machine<T> {
             work.seconds -= passed * slow;
             self.busy[2] += passed;
             self.busy[3] += passed * slow * work.memory;
+            if let Some(record) = &mut self.record {
+                record.push(Occupation { resource: Resource::Transfer, from, to: self.now });
+            }
             if work.seconds < DONE_SECONDS
                 && let Some((_, token)) = self.transfer.take()
             {

@@ -22,6 +22,8 @@
 //! | [`ubr`] | TCP connections through one congested switch, by what it discards: Romanow and Floyd 1995 |
 //! | `bottleneck` | its congested port: the real switch of cells, or a packet switch |
 //! | [`bulk`] | the two ends of such a connection: the real TCP in process with Reno's congestion control |
+//! | [`recorder`] | which unit worked on which PDU, from when to when |
+//! | `pair_record` | the same for [`pair`] |
 //! | [`signal`] | interrupts, clocked interrupts and polling: seed 004 |
 
 pub mod beside;
@@ -36,11 +38,13 @@ pub mod memo;
 pub mod netperf;
 pub mod networks;
 pub mod pair;
+mod pair_record;
 pub mod pipeline;
 pub mod poll;
 pub mod profile;
 pub mod queue;
 pub mod random;
+pub mod recorder;
 pub mod remapping;
 pub mod signal;
 pub mod tandem;

@@ -9,7 +9,9 @@ use super::beside::Beside;
 pub use super::carrier::Transport;
 use super::carrier::{Arrival, Carrier, open};
 use super::machine::{Level, Machine, Scheduler, Work, earlier};
+use super::pair_record::{Moving, PairRecord};
 use super::profile::{Profile, ProfileError};
+use super::recorder::Timeline;
 use crate::Trace;
 use bus::memory::{HostMemory, Unmapped};
 use eni155p::driver::{Aal, BUFFER_OCTETS, Direct, Eni, Rate};
@@ -205,7 +207,7 @@ impl Buffers {
         let (number, at) = self.place(address, octets).ok()?;
         self.all[number].get(at..at + octets)?;
         let memory = std::mem::replace(&mut self.all[number], self.spare.pop().unwrap_or_default());
-        Some(Arrived { memory, at, octets })
+        Some(Arrived { memory, at, octets, buffer: number as u64 })
     }
 }
 
@@ -232,6 +234,8 @@ struct Arrived {
     memory: Vec<u8>,
     at: usize,
     octets: usize,
+    /// The number of the buffer that it lay in.
+    buffer: u64,
 }
 
 impl Arrived {
@@ -245,16 +249,30 @@ struct Meter<'a> {
     memory: &'a mut Buffers,
     read: usize,
     written: usize,
+    /// The buffer that it read or wrote last.
+    buffer: u64,
+}
+
+impl<'a> Meter<'a> {
+    fn new(memory: &'a mut Buffers) -> Self {
+        Meter { memory, read: 0, written: 0, buffer: 0 }
+    }
+
+    fn note(&mut self, address: u64) {
+        self.buffer = address.saturating_sub(MEMORY) / BUFFER_OCTETS;
+    }
 }
 
 impl HostMemory for Meter<'_> {
     fn read(&mut self, address: u64, data: &mut [u8]) -> Result<(), Unmapped> {
         self.read += data.len();
+        self.note(address);
         self.memory.read(address, data)
     }
 
     fn write(&mut self, address: u64, data: &[u8]) -> Result<(), Unmapped> {
         self.written += data.len();
+        self.note(address);
         self.memory.write(address, data)
     }
 }
@@ -270,6 +288,8 @@ struct Host {
     driver: Eni,
     memory: Buffers,
     costs: Costs,
+    /// What the bus moves.
+    moving: Option<Moving>,
     interrupted: bool,
     /// PDUs that the interrupt in hand will put on the socket.
     arriving: Vec<Arrived>,
@@ -303,6 +323,7 @@ impl Host {
             driver,
             memory: Buffers::new(2 * BUFFERS),
             costs,
+            moving: None,
             interrupted: false,
             arriving: Vec::new(),
             line_at: Time::ZERO,
@@ -316,13 +337,14 @@ impl Host {
 
     fn start_transfer(&mut self) {
         while !self.machine.transfers() && self.adapter.dma_waits() {
-            let mut meter = Meter { memory: &mut self.memory, read: 0, written: 0 };
+            let mut meter = Meter::new(&mut self.memory);
             self.adapter.run_dma(&mut meter, 1);
             let costs = &self.costs;
             let leg = |octets: usize, rate: f64, memory: f64| Work { seconds: octets as f64 / rate, memory };
             let out = leg(meter.read, costs.transfer_out, 1.0);
             let work = out.and(leg(meter.written, costs.transfer_in, costs.in_share));
             if work.seconds > 0.0 {
+                self.moving = Some(Moving { out: meter.read > 0, address: meter.buffer });
                 let _ = self.machine.transfer(work, Token::Transfer);
             }
         }
@@ -350,6 +372,18 @@ struct Run<'a> {
     /// Cells that cross together.
     line: Box<[Cell; 32]>,
     trace: Trace,
+    record: Option<PairRecord>,
+}
+
+/// A run, and what each unit did meanwhile.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recorded {
+    /// The same as without a record.
+    pub outcome: PairOutcome,
+    /// What each unit did, PDU by PDU.
+    pub timeline: Timeline,
+    /// Each machine's own account: seconds at interrupt level, in processes, of the I/O bus, of the memory bus.
+    pub busy: Vec<[f64; 4]>,
 }
 
 /// The machines of a scenario with their costs.
@@ -374,11 +408,26 @@ pub(super) fn depends_on(scenario: &Scenario<'_>) -> Result<String, ProfileError
 /// # Errors
 /// A machine lacks a constant.
 pub fn run(scenario: &Scenario<'_>) -> Result<PairOutcome, ProfileError> {
+    Ok(execute(scenario, None)?.outcome)
+}
+
+/// Runs a scenario and records which unit worked on which PDU. The outcome is the one of [`run`].
+///
+/// # Errors
+/// A machine lacks a constant.
+pub fn run_recorded(scenario: &Scenario<'_>) -> Result<Recorded, ProfileError> {
+    execute(scenario, Some(PairRecord::new(scenario.transport, scenario.loopback)))
+}
+
+fn execute(scenario: &Scenario<'_>, record: Option<PairRecord>) -> Result<Recorded, ProfileError> {
     let (mut hosts, tcp) = (Vec::new(), scenario.transport == Transport::Tcp);
     for (number, (costs, beside)) in machines(scenario)?.into_iter().enumerate() {
         let carrier = Carrier::new(scenario.transport, number, scenario.octets, costs.socket_octets);
         let carrier = carrier.ok_or_else(|| ProfileError::Shape("the stack has no such socket".into()))?;
         hosts.push(Host::new(costs, carrier, scenario.quanta, scenario.pace.filter(|_| number == 0), beside)?);
+    }
+    if record.is_some() {
+        hosts.iter_mut().for_each(|host| host.machine.record());
     }
     if let [a, b] = &mut hosts[..] {
         open(&mut [&mut a.carrier, &mut b.carrier]);
@@ -399,13 +448,14 @@ pub fn run(scenario: &Scenario<'_>) -> Result<PairOutcome, ProfileError> {
         cells: 0,
         line: Box::new([Cell::default(); 32]),
         trace: Trace::default(),
+        record,
     };
     run.go();
     let bits = scenario.octets as f64 * 8.0 / 1e6;
     let over = |pdus: u64, span: Duration| bits * pdus as f64 / span.as_secs_f64().max(1e-9);
     let start = u64::from(!tcp);
     let [written, first, last, arrived_first, arrived_last] = run.moments;
-    Ok(PairOutcome {
+    let outcome = PairOutcome {
         sent_mbit_s: over(run.written.saturating_sub(start), written.since(Time::ZERO)),
         received_mbit_s: over(run.read.saturating_sub(start), last.since(first)),
         carried_mbit_s: over(run.arrived.saturating_sub(1 + start), arrived_last.since(arrived_first)),
@@ -414,7 +464,10 @@ pub fn run(scenario: &Scenario<'_>) -> Result<PairOutcome, ProfileError> {
         damaged: run.damaged,
         cells: run.cells,
         trace: run.trace,
-    })
+    };
+    let busy = run.hosts.iter().map(|host| host.machine.busy()).collect();
+    let timeline = run.record.map(PairRecord::finish).unwrap_or_default();
+    Ok(Recorded { outcome, timeline, busy })
 }
 
 impl Run<'_> {
@@ -443,6 +496,9 @@ impl Run<'_> {
             now = now.max(woken.map_or(next, |woken| woken.min(next)));
             for at in 0..self.hosts.len() {
                 self.hosts[at].machine.advance(now, |token| tokens.push((at, token)));
+                if let Some(record) = &mut self.record {
+                    record.advanced(at, self.hosts[at].machine.take_record());
+                }
                 self.hosts[at].carrier.handle_timeout(now);
                 let host = &mut self.hosts[at];
                 while let Some(work) = host.beside.as_mut().and_then(|beside| beside.handle_timeout(now)) {
@@ -464,7 +520,21 @@ impl Run<'_> {
         self.scenario.transport == Transport::Tcp
     }
 
+    /// Tells the record what a finished piece of work was.
+    fn note(&mut self, at: usize, token: Token, now: Time) {
+        let Some(record) = &mut self.record else { return };
+        match token {
+            Token::Enqueued => record.wrote(at),
+            Token::Interrupt => record.handled(at),
+            Token::Transfer => record.transferred(at, self.hosts[at].moving, now),
+            Token::Read => record.read(at),
+            Token::Acknowledged => record.acknowledged(at),
+            Token::System => record.system(at),
+        }
+    }
+
     fn done(&mut self, at: usize, token: Token, now: Time) {
+        self.note(at, token, now);
         match token {
             Token::Enqueued => {
                 self.hosts[at].carrier.write(now);
@@ -517,6 +587,7 @@ impl Run<'_> {
                 if udp && held + octets > host.costs.socket_octets {
                     self.dropped += 1;
                 } else {
+                    self.record.iter_mut().for_each(|record| record.queued(pdu));
                     self.socket.push_back(octets);
                 }
             }
@@ -539,6 +610,7 @@ impl Run<'_> {
                 if tcp { self.hosts[receiver].carrier.readable().then_some(octets) } else { self.socket.pop_front() };
             if let Some(octets) = next {
                 self.reading = true;
+                self.record.iter_mut().for_each(PairRecord::reads);
                 let host = &mut self.hosts[receiver];
                 // Alone on its machine it has no one to wait for.
                 host.machine.submit(Level::Task(READER), host.costs.read(octets), Token::Read);
@@ -564,9 +636,11 @@ impl Run<'_> {
                 return;
             }
             let mut bus = Direct { adapter: &mut host.adapter, now };
-            if host.driver.send(&mut bus, &mut host.memory, VCI, pdu).is_err() {
+            let mut memory = Meter::new(&mut host.memory);
+            if host.driver.send(&mut bus, &mut memory, VCI, pdu).is_err() {
                 return;
             }
+            self.record.iter_mut().for_each(|record| record.sent(at, memory.buffer, pdu));
             host.carrier.taken();
             host.made = host.made.saturating_sub(1);
         }
@@ -592,6 +666,9 @@ impl Run<'_> {
             host.arriving.push(arrived);
             host.driver.release(received);
         }
+        if let Some(record) = &mut self.record {
+            record.interrupted(at, sent, host.arriving.iter().map(|arrived| (arrived.buffer, arrived.pdu())));
+        }
         let costs = &host.costs;
         let fixed = sent as f64 * costs.send_interrupt + host.arriving.len() as f64 * costs.receive_interrupt[0];
         host.machine.submit(Level::Interrupt, pass(fixed, summed, costs.receive_interrupt[1]), Token::Interrupt);
@@ -607,6 +684,7 @@ impl Run<'_> {
                 let to = if at == 0 { receiver } else { 0 };
                 self.hosts[to].adapter.handle_cells(&self.line[..n]);
                 self.cells += n as u64;
+                self.record.iter_mut().for_each(|record| record.crossed(at, &self.line[..n], now));
             }
         }
     }

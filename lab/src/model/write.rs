@@ -7,8 +7,9 @@
 //! buffer; the card sends no cell whose octets have not crossed.
 
 use super::cards::Host;
-use super::machine::{Level, Machine, Work};
+use super::machine::{Level, Machine, Resource, Work};
 use super::profile::{Profile, ProfileError};
+use super::recorder::{Concern, Recorder, Span, Timeline};
 use bus::memory::{Flat, HostMemory};
 use core::time::Duration;
 use penn::driver::{BUFFER_OCTETS, BUFFERS, Control, Overlap, Ticket, Variant, Written};
@@ -264,7 +265,74 @@ pub fn run(
     writes: u64,
     refill: bool,
 ) -> Result<WriteOutcome, ProfileError> {
-    go(machine, driver, octets, writes, refill, None)
+    go(machine, driver, octets, writes, refill, None, None)
+}
+
+/// The same, and which unit worked on which PDU.
+///
+/// # Errors
+/// The machine lacks a constant.
+pub fn run_recorded(
+    machine: &Profile,
+    driver: Driver,
+    octets: usize,
+    writes: u64,
+) -> Result<(WriteOutcome, Timeline), ProfileError> {
+    let mut record = WriteRecord::new(octets);
+    let outcome = go(machine, driver, octets, writes, false, None, Some(&mut record))?;
+    Ok((outcome, record.recorder.finish()))
+}
+
+/// Which PDU each unit is at: calls, octets and cells are in the order of the PDUs.
+struct WriteRecord {
+    recorder: Recorder,
+    octets: u64,
+    cells: u64,
+    called: u64,
+    crossed: u64,
+    left: u64,
+    since: Time,
+}
+
+/// Units of a write.
+const UNITS: [&str; 4] = ["application and driver", "interrupts", "bus and IOCC", "card and line"];
+
+impl WriteRecord {
+    fn new(octets: usize) -> Self {
+        let recorder = Recorder::new(UNITS.map(String::from));
+        let (octets, cells) = (octets as u64, octets.div_ceil(48) as u64);
+        WriteRecord { recorder, octets, cells, called: 0, crossed: 0, left: 0, since: Time::ZERO }
+    }
+
+    fn note(&mut self, token: Token) {
+        let (unit, what, pdu) = match token {
+            Token::Called => {
+                self.called += 1;
+                (0, "write: call and copy", Some(self.called - 1))
+            }
+            Token::Crossed(octets) => {
+                let pdu = self.crossed / self.octets;
+                self.crossed += u64::from(octets);
+                (2, "burst over the bus", Some(pdu))
+            }
+            Token::Rival => (2, "other work", None),
+            Token::Handled => (1, "other work", None),
+        };
+        self.recorder.finished(unit, what, pdu.map(|pdu| [pdu; 2]));
+    }
+
+    fn left(&mut self, cells: usize, now: Time) {
+        for _ in 0..cells {
+            let (pdu, of) = (self.left / self.cells, self.left % self.cells);
+            self.left += 1;
+            self.since = if of == 0 { now } else { self.since };
+            if of + 1 == self.cells {
+                let (pdus, concern, from) = (Some([pdu; 2]), Concern::Holds, self.since);
+                let what = "first to last cell";
+                self.recorder.add(Span { unit: 3, what, pdus, concern, from, to: now, cells: self.cells });
+            }
+        }
+    }
 }
 
 /// The same beside other work.
@@ -278,7 +346,7 @@ pub fn run_beside(
     writes: u64,
     rival: Option<Rival>,
 ) -> Result<WriteOutcome, ProfileError> {
-    go(machine, driver, octets, writes, false, rival)
+    go(machine, driver, octets, writes, false, rival, None)
 }
 
 fn go(
@@ -288,6 +356,7 @@ fn go(
     writes: u64,
     refill: bool,
     rival: Option<Rival>,
+    mut record: Option<&mut WriteRecord>,
 ) -> Result<WriteOutcome, ProfileError> {
     let (bus, work) = (Bus::new(machine)?, call(machine, driver, octets, refill)?);
     let variant = match driver {
@@ -307,6 +376,9 @@ fn go(
     let pattern = Pattern::new(octets);
     let mut cells = [Cell::default(); 8];
     let mut simulated = Machine::default();
+    if record.is_some() {
+        simulated.record();
+    }
     let (mut now, mut called, mut doing) = (Time::ZERO, 0u64, Doing::Nothing);
     let (mut pieces, mut waiting) = (0u64, 0u64);
     let due = |pieces: u64| rival.map(|r| Time::from_nanos((pieces as f64 * r.interval * 1e9) as u64));
@@ -321,6 +393,7 @@ fn go(
                 break;
             }
             receiver.handle_cells(&cells[..n], &pattern, now);
+            record.iter_mut().for_each(|record| record.left(n, now));
             host.with(|driver, cards, _| driver.handle_timeout(cards, now));
         }
         if matches!(doing, Doing::Sleep(ticket) if host.driver.is_written(ticket)) {
@@ -369,13 +442,25 @@ fn go(
             break;
         };
         now = now.max(at);
-        let mut moved = false;
-        simulated.advance(now, |token| match token {
-            Token::Called => doing = Doing::Ask,
-            Token::Crossed(octets) => host.segmenter.handle_bus(octets),
-            Token::Rival => moved = true,
-            Token::Handled => {}
+        let (mut moved, mut done) = (false, [None; 2]);
+        simulated.advance(now, |token| {
+            done[usize::from(done[0].is_some())] = Some(token);
+            match token {
+                Token::Called => doing = Doing::Ask,
+                Token::Crossed(octets) => host.segmenter.handle_bus(octets),
+                Token::Rival => moved = true,
+                Token::Handled => {}
+            }
         });
+        if let Some(record) = &mut record {
+            let unit = |resource| match resource {
+                Resource::Task(_) => 0,
+                Resource::Interrupts => 1,
+                Resource::Transfer => 2,
+            };
+            record.recorder.advanced(simulated.take_record(), unit);
+            done.into_iter().flatten().for_each(|token| record.note(token));
+        }
         // What has crossed interrupts.
         if let (true, Some(rival)) = (moved, rival) {
             simulated.submit(Level::Interrupt, Work::cached(rival.processor), Token::Handled);

@@ -3,7 +3,11 @@
 mod audit;
 mod calibrate;
 mod data;
+mod exercise;
+mod explorer;
 mod figure;
+mod grid;
+mod labels;
 mod live;
 mod page;
 mod predictions;
@@ -11,7 +15,9 @@ mod provenance;
 mod report;
 mod sensitivity;
 mod sweep;
+mod text;
 mod tidy;
+mod trace;
 mod verify;
 
 use crate::results::{ExperimentRow, LabList, LabRun, Listed};
@@ -27,7 +33,7 @@ use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Experiments.
 #[derive(Debug, Subcommand)]
@@ -40,6 +46,8 @@ pub(crate) enum LabCommand {
     Report(report::ReportOptions),
     /// Run one experiment over values of a machine's constant; writes tidy CSV
     Sweep(sweep::SweepOptions),
+    /// Run one experiment over several constants and seeds: curves with intervals; by several processes, resumable
+    Grid(grid::GridOptions),
     /// Change every constant that no paper gives, and list the rows that move
     Sensitivity(sensitivity::SensitivityOptions),
     /// Run every experiment with other constants, without mechanisms, with other seeds and in full: what decides each row
@@ -48,6 +56,12 @@ pub(crate) enum LabCommand {
     Predictions(predictions::PredictionsOptions),
     /// Run a report's models again, and compare their rows to the octet
     Verify(verify::VerifyOptions),
+    /// Follow one PDU of an experiment through all units: a table, a picture, or a trace for Perfetto
+    Trace(trace::TraceOptions),
+    /// An exercise with drawn numbers, its solution, or the marks of a class
+    Exercise(exercise::ExerciseOptions),
+    /// Write one page with the models as WebAssembly, sliders and the published numbers (`scripts/explorer` calls it)
+    Explorer(explorer::ExplorerOptions),
     /// Measure this machine, and write a profile like those in machines/
     Calibrate(calibrate::CalibrateOptions),
 }
@@ -79,6 +93,9 @@ pub(crate) struct Run {
     /// Run all experiments
     #[arg(long)]
     all: bool,
+    /// The folder for the figures; with --json none are drawn
+    #[arg(long, default_value = "out/lab", value_name = "FOLDER")]
+    figures: PathBuf,
     #[command(flatten)]
     common: Common,
 }
@@ -90,10 +107,14 @@ pub(crate) fn run(context: &Context, command: &LabCommand) -> Result<()> {
         LabCommand::Run(options) => run_some(context, options),
         LabCommand::Report(options) => report::run(context, options),
         LabCommand::Sweep(options) => sweep::run(context, options),
+        LabCommand::Grid(options) => grid::run(context, options),
         LabCommand::Sensitivity(options) => sensitivity::run(context, options),
         LabCommand::Audit(options) => audit::run(context, options),
         LabCommand::Predictions(options) => predictions::run(context, options),
         LabCommand::Verify(options) => verify::run(context, options),
+        LabCommand::Trace(options) => trace::run(context, options),
+        LabCommand::Exercise(options) => exercise::run(context, options),
+        LabCommand::Explorer(options) => explorer::write(context, options),
         LabCommand::Calibrate(options) => calibrate::run(context, options),
     }
 }
@@ -122,10 +143,24 @@ fn run_some(context: &Context, options: &Run) -> Result<()> {
         cells: outcomes.iter().map(|o| o.cells).sum(),
         traces: outcomes.iter().map(|o| (o.experiment.clone(), o.happened())).collect(),
     };
+    let drawn = if context.json { Vec::new() } else { draw_all(&outcomes, &options.figures, &json)? };
     output::print(context, &json, || {
         let on = json.measured_on.as_ref().map_or(String::new(), |on| format!("measured on: {on}\n"));
-        text(&outcomes) + &on
+        let drawn: String = drawn.iter().map(|path| format!("figure: {}\n", path.display())).collect();
+        text(&outcomes) + &on + &drawn
     })
+}
+
+/// Draws the figures of a run; their paths.
+fn draw_all(outcomes: &[ExperimentOutcome], folder: &Path, run: &LabRun) -> Result<Vec<PathBuf>> {
+    let mut paths = Vec::new();
+    for figure in outcomes.iter().flat_map(|outcome| &outcome.figures) {
+        std::fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
+        let name = format!("{}.svg", figure.name);
+        report::write(folder, &name, &figure::draw(figure, run.measured_on.as_deref())?)?;
+        paths.push(folder.join(name));
+    }
+    Ok(paths)
 }
 
 /// Experiments of these names, or whose names begin so.
@@ -148,11 +183,16 @@ fn machine() -> String {
 
 /// The profiles that were given.
 fn machines(common: &Common) -> Result<Vec<Profile>> {
+    profiles(&common.machine)
+}
+
+/// The profiles in these files.
+fn profiles(files: &[PathBuf]) -> Result<Vec<Profile>> {
     let read = |path: &PathBuf| {
         let text = std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
         Profile::parse(&text).with_context(|| path.display().to_string())
     };
-    common.machine.iter().map(read).collect()
+    files.iter().map(read).collect()
 }
 
 /// A machine of this name: one that was given, or one that comes with the program.
@@ -266,34 +306,7 @@ fn verdict(row: &Row) -> String {
 
 fn text(outcomes: &[ExperimentOutcome]) -> String {
     let mut text = String::new();
-    for outcome in outcomes {
-        text.push_str(&format!("{}: {}\n", outcome.experiment, outcome.title));
-        let rows: Vec<Vec<String>> = outcome
-            .rows
-            .iter()
-            .map(|row| {
-                let what = if row.unit.is_empty() { row.what.clone() } else { format!("{}, {}", row.what, row.unit) };
-                let words = matches!(&row.published, Published::Words(words) if !words.is_empty());
-                let head = match (words, row.what.as_str()) {
-                    (false, _) => what,
-                    (true, "in words") => published(row),
-                    (true, what) => format!("{what}: {}", published(row)),
-                };
-                let cut: String = head.chars().take(76).collect();
-                let number = if words { String::new() } else { published(row) };
-                vec![
-                    format!("  {:<5} {cut}", row.id),
-                    number,
-                    modelled(row),
-                    measured(row),
-                    deviation(row),
-                    verdict(row),
-                ]
-            })
-            .collect();
-        text.push_str(&output::table(&["", "published", "modelled", "measured", "deviation", "verdict"], &rows));
-        text.push('\n');
-    }
+    outcomes.iter().for_each(|outcome| text.push_str(&text::rows(outcome)));
     let counts: Vec<String> = summary(outcomes).into_iter().map(|(verdict, n)| format!("{n} {verdict}")).collect();
     text.push_str(&counts.join(", "));
     text.push('\n');

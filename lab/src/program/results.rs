@@ -2,6 +2,7 @@
 
 pub(crate) mod bench;
 pub(crate) mod shards;
+pub(crate) mod study;
 pub(crate) mod ttcp;
 
 use ::lab::evidence::Paper;

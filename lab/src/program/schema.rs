@@ -5,6 +5,7 @@ use crate::results::bench::{
     BenchPreload, BenchSar, BenchSwitch,
 };
 use crate::results::shards::BenchShards;
+use crate::results::study::{LabExercise, LabExplorer, LabGrid, LabTrace};
 use crate::results::ttcp::Ttcp;
 use crate::results::{
     Calibrated, LabAudit, LabList, LabPredictions, LabReport, LabRun, LabSensitivity, LabSweep, LabVerify,
@@ -20,10 +21,14 @@ cellway::printed! {
     LabRun: "run";
     LabReport: "report";
     LabSweep: "sweep";
+    LabGrid: "grid";
+    LabExplorer: "explorer";
     LabSensitivity: "sensitivity";
     LabVerify: "verify";
     LabAudit: "audit";
     LabPredictions: "predictions";
+    LabTrace: "trace";
+    LabExercise: "exercise";
     Calibrated: "calibrate";
     Ttcp: "ttcp";
     BenchContract: "bench contract";

@@ -5,8 +5,9 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 use serde_json::Value;
 
-/// After Okabe and Ito: told apart by those who see fewer colours too.
-pub(crate) const COLOURS: [RGBColor; 8] = [
+/// After Okabe and Ito: told apart by those who see fewer colours too. The last four are after Tol, for figures with more
+/// curves.
+pub(crate) const COLOURS: [RGBColor; 12] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
     RGBColor(0, 158, 115),
@@ -15,6 +16,10 @@ pub(crate) const COLOURS: [RGBColor; 8] = [
     RGBColor(86, 180, 233),
     RGBColor(120, 94, 40),
     RGBColor(110, 110, 110),
+    RGBColor(51, 34, 136),
+    RGBColor(136, 34, 85),
+    RGBColor(0, 0, 0),
+    RGBColor(153, 153, 51),
 ];
 
 /// Lines by name, in the order of their legend.

@@ -1,11 +1,17 @@
-//! A figure of an experiment as SVG: lines for models, rings for published points, dots with bars for measurements.
+//! A figure of an experiment as SVG: lines for models, rings for published points, dots with bars for measurements. Each
+//! curve has its name beside its end.
 
+use super::labels;
 use crate::bench::figure::COLOURS;
 use ::lab::experiment::{Figure, Origin};
 use anyhow::{Result, anyhow};
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
 use plotters::prelude::*;
+
+/// Pixels of a figure, and of the column with the labels.
+const SIZE: (u32, u32) = (960, 440);
+const LABELS: i32 = 240;
 
 fn wrong(error: impl std::fmt::Display) -> anyhow::Error {
     anyhow!("drawing a figure: {error}")
@@ -35,6 +41,7 @@ where
 {
     let mut chart = ChartBuilder::on(root)
         .margin(12)
+        .margin_right(LABELS)
         .caption(&figure.title, ("sans-serif", 18))
         .x_label_area_size(42)
         .y_label_area_size(64)
@@ -49,9 +56,12 @@ where
         .y_label_formatter(&|y| super::digits(*y))
         .draw()
         .map_err(wrong)?;
+    let mut ends = Vec::new();
     for (i, series) in figure.series.iter().enumerate() {
         let colour = COLOURS[i % COLOURS.len()];
         let points: Vec<(f64, f64)> = series.points.iter().map(|p| (p[0], p[1])).collect();
+        let last = points.iter().filter(|p| p.0.is_finite() && p.1.is_finite()).max_by(|a, b| a.0.total_cmp(&b.0));
+        ends.extend(last.map(|last| (i, chart.backend_coord(last))));
         let drawn = match series.origin {
             Origin::Modelled => {
                 let bars = series.points.iter().filter(|p| p[3] > p[2]);
@@ -68,43 +78,27 @@ where
                 chart.draw_series(LineSeries::new(points, colour.stroke_width(1)).point_size(4))
             }
         };
-        let origin = series.origin;
-        drawn.map_err(wrong)?.label(&series.label).legend(move |(x, y)| match origin {
-            Origin::Published => Circle::new((x + 9, y), 5, colour.stroke_width(2)).into_dyn(),
-            _ => PathElement::new(vec![(x, y), (x + 18, y)], colour.stroke_width(2)).into_dyn(),
-        });
+        drawn.map_err(wrong)?;
     }
-    chart
-        .configure_series_labels()
-        .position(emptiest(figure))
-        .border_style(RGBColor(200, 200, 200))
-        .background_style(WHITE.mix(0.85))
-        .draw()
-        .map_err(wrong)
+    name_curves(root, figure, &ends)
 }
 
-/// The corner with the fewest points, for the legend.
-fn emptiest(figure: &Figure) -> SeriesLabelPosition {
-    let scale = |v: f64, logarithmic: bool| if logarithmic { v.max(1e-9).ln() } else { v };
-    let points = || {
-        let all = figure.series.iter().flat_map(|s| &s.points);
-        all.map(|p| [0, 1].map(|i| scale(p[i], figure.logarithmic[i])))
-    };
-    let middle = |i: usize| {
-        let (low, high) = points().fold((f64::MAX, f64::MIN), |(l, h), p| (l.min(p[i]), h.max(p[i])));
-        let low = if figure.logarithmic[i] { low } else { low.min(0.0) };
-        (low + high) / 2.0
-    };
-    let at = [middle(0), middle(1)];
-    let count =
-        |right: bool, upper: bool| points().filter(|p| (p[0] > at[0]) == right && (p[1] > at[1]) == upper).count();
-    let corners = [
-        (count(true, false), SeriesLabelPosition::LowerRight),
-        (count(false, true), SeriesLabelPosition::UpperLeft),
-        (count(true, true), SeriesLabelPosition::UpperRight),
-        (count(false, false), SeriesLabelPosition::LowerLeft),
-    ];
-    corners.into_iter().min_by_key(|(n, _)| *n).map_or(SeriesLabelPosition::LowerRight, |(_, corner)| corner)
+/// Writes each curve's name beside its end, with a thin line from one to the other.
+fn name_curves(root: &DrawingArea<SVGBackend<'_>, Shift>, figure: &Figure, ends: &[(usize, (i32, i32))]) -> Result<()> {
+    let texts: Vec<Vec<String>> = ends.iter().map(|(i, _)| labels::lines(&figure.series[*i].label)).collect();
+    let heights: Vec<(i32, usize)> = ends.iter().zip(&texts).map(|((_, at), lines)| (at.1, lines.len())).collect();
+    let left = SIZE.0 as i32 - LABELS + 16;
+    let places = labels::places(&heights, 30, SIZE.1 as i32 - 8);
+    for (((i, (x, y)), lines), place) in ends.iter().zip(&texts).zip(places) {
+        let colour = COLOURS[i % COLOURS.len()];
+        let middle = place + lines.len() as i32 * labels::LINE / 2;
+        root.draw(&PathElement::new([(*x, *y), (left - 4, middle)], colour.mix(0.5))).map_err(wrong)?;
+        for (n, line) in lines.iter().enumerate() {
+            let at = (left, place + n as i32 * labels::LINE);
+            root.draw(&Text::new(line.clone(), at, ("sans-serif", 12).into_font().color(&colour))).map_err(wrong)?;
+        }
+    }
+    Ok(())
 }
 
 /// The SVG. Where something was measured, it says on which machine.
@@ -117,7 +111,7 @@ pub(super) fn draw(figure: &Figure, measured_on: Option<&str>) -> Result<String>
     let (y0, y1) = limits(all().flat_map(|p| [p[1], p[2], p[3]]), figure.logarithmic[1]);
     let mut svg = String::new();
     {
-        let root = SVGBackend::with_string(&mut svg, (760, 440)).into_drawing_area();
+        let root = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
         root.fill(&WHITE).map_err(wrong)?;
         match figure.logarithmic {
             [true, true] => render(&root, what, (x0..x1).log_scale(), (y0..y1).log_scale())?,
@@ -149,5 +143,25 @@ mod tests {
             assert!(svg.contains("a machine") && !draw(&figure, None).unwrap().contains("measured on"));
             assert!(svg.contains("<circle") && svg.contains("<polyline") && svg.contains("A title"));
         }
+    }
+
+    #[test]
+    fn each_curve_has_a_colour_of_its_own_and_its_name_beside_its_end() {
+        let mut figure = Figure::new("f", "Nine ways", ["x", "y"], [false, false]);
+        let names =
+            ["interrupts", "process", "0.4", "0.5", "1", "2", "4", "coalesced", "NAPI"].map(|n| format!("by {n}"));
+        for (i, name) in names.iter().enumerate() {
+            figure.add(name, Origin::Modelled, [(1.0, i as f64), (2.0, i as f64 * 1.01)]);
+        }
+        let svg = draw(&figure, None).unwrap();
+        let colours: std::collections::BTreeSet<&str> = svg
+            .split("<polyline")
+            .filter(|part| part.contains("stroke-width=\"2\""))
+            .filter_map(|part| part.split("stroke=\"").nth(1)?.split('"').next())
+            .collect();
+        assert!(colours.len() >= names.len(), "{colours:?}");
+        assert!(names.iter().all(|name| svg.contains(name.as_str())));
+        let distinct: std::collections::BTreeSet<[u8; 3]> = COLOURS.iter().map(|c| [c.0, c.1, c.2]).collect();
+        assert_eq!(distinct.len(), COLOURS.len());
     }
 }

@@ -13,7 +13,7 @@ const STYLE: &str = "
 body{font:16px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper);max-width:72rem;margin:3rem auto;padding:0 1rem}
 h1{font-size:1.9rem;margin-bottom:.2rem}h2{margin-top:2.6rem;font-size:1.3rem}h3{font-size:1rem;margin-bottom:.3rem}p.lead,small{color:var(--soft)}
 table{border-collapse:collapse;width:100%;font-size:.88rem;font-variant-numeric:tabular-nums}th,td{padding:.3rem .5rem;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}
-td.n{text-align:right;white-space:nowrap}td:nth-child(2){min-width:14rem}td:last-child{min-width:18rem}.scroll{overflow-x:auto}nav a{margin-right:.8rem}a{color:var(--accent)}
+td.n{text-align:right}td,th{overflow-wrap:anywhere}.rows{table-layout:fixed}.rows col.s{width:4.2rem}.rows col.v{width:7.5rem}.rows col.d{width:9.5rem}tr.evidence td{border-bottom:1px solid var(--line);padding:0 .5rem .45rem}tr.row td{border-bottom:0;padding-bottom:.1rem}.scroll{overflow-x:auto}nav a{margin-right:.8rem}a{color:var(--accent)}
 .prediction{color:var(--good);font-weight:600}.words,.arithmetic,.identity{color:var(--ink)}.contradicted{color:var(--bad)}.anchor,.re-anchored,.absent,.unaudited{color:var(--soft)}.today{color:var(--accent)}
 .figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(26rem,1fr));gap:1rem}figure{margin:0}figure svg{width:100%;height:auto;background:#fff;border-radius:6px}
 .counts{display:flex;flex-wrap:wrap;gap:.6rem;margin:1.2rem 0}.counts b{border:1px solid var(--line);border-radius:6px;padding:.3rem .7rem;font-weight:500}
@@ -30,6 +30,7 @@ fn row(row: &Row) -> String {
         row.bound.filter(|b| *b > 0.0).map_or(String::new(), |b| format!(" <small>of {:.0} %</small>", b * 100.0));
     let what = if words { escape(&published(row)) } else { escape(&row.what) };
     let what = if words && row.what != "in words" { format!("{}: {what}", escape(&row.what)) } else { what };
+    let unit = if row.unit.is_empty() { String::new() } else { format!(", {}", escape(&row.unit)) };
     let number = if words { String::new() } else { published(row) };
     let test = row.test.as_ref().map_or(String::new(), |test| {
         format!("<b>Test:</b> {}. <b>Otherwise:</b> {}. ", escape(&test.threshold), escape(&test.otherwise))
@@ -41,15 +42,21 @@ fn row(row: &Row) -> String {
         (Some(true), _) => " <small>to the digit</small>".to_owned(),
         _ => bound,
     };
+    // The evidence has a line of its own below: beside the numbers it would be out of sight on a narrow page.
+    let evidence = format!("{test}{}", escape(&row.note));
+    let evidence = if evidence.is_empty() {
+        String::new()
+    } else {
+        format!("<tr class=evidence><td><td colspan=6><small>{evidence}</small></tr>\n")
+    };
     format!(
-        "<tr><td>{}<td>{what}<td>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}{bound}<td class={verdict}>{verdict}{because}<td><small>{test}{}</small></tr>\n",
+        "<tr{}><td>{}<td>{what}{unit}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}{bound}<td class={verdict}>{verdict}{because}</tr>\n{evidence}",
+        if evidence.is_empty() { "" } else { " class=row" },
         escape(&row.id),
-        escape(&row.unit),
         escape(&number),
         modelled(row),
         measured(row),
         deviation(row),
-        escape(&row.note),
     )
 }
 
@@ -63,7 +70,8 @@ fn section(outcome: &ExperimentOutcome, figures: &[(String, String)]) -> String 
     let rows: String = outcome.rows.iter().map(row).collect();
     format!(
         "<h2 id=\"{0}\">{1}</h2><p class=lead><code>cellway-lab run {0}</code> · {2}</p>\
-         <div class=figures>{drawn}</div><div class=scroll><table><tr><th>source<th>what<th>unit<th>published<th>modelled<th>measured here<th>deviation<th>verdict<th>note</tr>{rows}</table></div>",
+         <div class=figures>{drawn}</div><table class=rows><colgroup><col class=s><col><col class=v><col class=v><col class=v><col class=d><col class=v></colgroup>\
+         <tr><th>source<th>what<th>published<th>modelled<th>measured here<th>deviation<th>verdict</tr>{rows}</table>",
         escape(&outcome.experiment),
         escape(&outcome.title),
         outcome.happened(),

@@ -15,10 +15,10 @@ use std::str::FromStr;
 /// A constant of a machine and the values that it takes.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Range {
-    machine: String,
-    constant: String,
-    from: f64,
-    to: f64,
+    pub(super) machine: String,
+    pub(super) constant: String,
+    pub(super) from: f64,
+    pub(super) to: f64,
 }
 
 impl FromStr for Range {
