@@ -12,10 +12,12 @@ mod certificates;
 pub mod client;
 mod commands;
 pub mod context;
+pub mod far_end;
 pub mod kinds;
 mod log;
 pub mod outfile;
 pub mod output;
+pub mod ready;
 pub mod target;
 
 pub use commands::run::library;

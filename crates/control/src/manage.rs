@@ -18,7 +18,7 @@ use crate::policy::Role;
 use crate::protocol::{Applied, Capturing, Done, LinkAdded, LinkRemoved, LinkSet, Message, Request, VERSION};
 use crate::sources::commands::Written;
 use crate::status::Which;
-use crate::{description, policy, status};
+use crate::{description, path, policy, status};
 use anyhow::{Context as _, Result, anyhow};
 use endpoint::sealed;
 use endpoint::seqpacket::Peer;
@@ -101,6 +101,11 @@ impl Manager {
             Request::SetLink { name, up } => {
                 let link = controller.set_link(&name, up, who, may)?;
                 answer(&LinkSet { link, enabled: up, not_kept: not_kept() })
+            }
+            Request::Ended => status::text(controller, Which::WithEnded),
+            Request::Path { host, circuit } => {
+                self.may_see(peer, &host, &circuit)?;
+                answer(&path::of(controller, &host, &circuit)?)
             }
             Request::Oam { host, circuit } => answer(&oam::status(engine, host, &circuit)?),
             Request::OamAsk(ask) => {
@@ -196,9 +201,17 @@ impl Manager {
     /// their own only.
     fn may_ask(&self, config: &Config, peer: &Peer, request: &Asked) -> Result<(), String> {
         match request {
-            Asked::Own(Request::Calls(_)) => Ok(()),
+            Asked::Own(Request::Calls(_) | Request::Path { .. }) => Ok(()),
             request => policy::may_act(&config.rules, peer, self.owner, request.needs()),
         }
+    }
+
+    /// Whether somebody may hear of the path of a circuit: whoever may watch, and whoever may open it.
+    fn may_see(&self, peer: &Peer, host: &str, circuit: &str) -> Result<()> {
+        let watches = |config: &Config| policy::may_act(&config.rules, peer, self.owner, Role::Watch);
+        let Err(refused) = self.controller.with_config(watches) else { return Ok(()) };
+        let opens = self.may_open(*peer, host, circuit.parse()?);
+        opens.map_err(|_| anyhow!(refused))
     }
 
     /// Carries a request of a registered kind out.

@@ -13,8 +13,8 @@ use control::results::demo::Demo;
 use control::results::doctor::Doctor;
 use control::results::relay::Relayed;
 use control::results::{
-    CaptureBegun, Captured, Failed, Guest, HostAddresses, LaneJoined, LaneServing, Listening, Pinged, Replayed,
-    Serving, Traced, Transferred, Ttcp,
+    CaptureBegun, Captured, Failed, Guest, HostAddresses, LaneJoined, LaneServing, Listening, Pinged, Ready,
+    Replayed, Serving, Traced, Transferred, Ttcp,
 };
 use control::status::oam::{OamAlarms, OamStatus};
 use control::status::{CircuitStatus, LinkStatus, Status};
@@ -76,6 +76,7 @@ printed! {
     Doctor: "doctor";
     Demo: "demo";
     Listening: "(ip receive begins, on standard error)";
+    Ready: "(receive, listen or ttcp -r is ready, on standard error)";
     CaptureBegun: "(capture begins, on standard error)";
     Failed: "(a command fails, on standard error)";
 }
