@@ -12,10 +12,13 @@ use wire::CircuitId;
 
 /// How long drops and deliveries are waited for that are not counted yet, beyond the delay of the path.
 const SETTLING: Duration = Duration::from_secs(1);
-/// The longest such wait.
+/// The longest wait for what is queued on the path.
 const LONGEST: Duration = Duration::from_secs(10);
 /// Between two looks meanwhile.
 const LOOK: Duration = Duration::from_millis(20);
+
+/// PDUs that are sent where nothing can arrive, before the command fails: counters and captures show where they end.
+pub const UNATTENDED: u64 = 64;
 
 /// A circuit at a host, and what its path was when the command began.
 #[derive(Debug, Clone)]
@@ -79,13 +82,12 @@ impl PathWatch {
         Ok(PathWatch { before: self.look()?, ..self.clone() }.takes_streams())
     }
 
-    /// Fails where nothing can arrive: a link on the path is down, or nobody receives at any far end, unless the command
-    /// `waits` for that.
+    /// Fails where nothing can arrive: a link on the path is down, or nobody receives at any far end.
     ///
     /// # Errors
     /// What is missing.
-    pub fn check(&self, waits: bool) -> Result<()> {
-        self.before.as_ref().map_or(Ok(()), |path| check(path, waits))
+    pub fn check(&self) -> Result<()> {
+        self.before.as_ref().map_or(Ok(()), check)
     }
 
     /// The same at this moment.
@@ -93,7 +95,7 @@ impl PathWatch {
     /// # Errors
     /// What is missing.
     pub fn check_now(&self) -> Result<()> {
-        self.look()?.map_or(Ok(()), |path| check(&path, false))
+        self.look()?.map_or(Ok(()), |path| check(&path))
     }
 
     /// What became of the PDUs that were sent since the beginning, once all are accounted for or nothing changes any
@@ -112,9 +114,9 @@ impl PathWatch {
             if last.as_ref() != Some(&delivery) {
                 changed = Instant::now();
             }
-            let known = after.far.iter().any(|far| far.known);
-            let settled = delivery.is_settled() || !known || changed.elapsed() > patience || begin.elapsed() > LONGEST;
-            if settled || !goes_on() {
+            let waits = after.forward.iter().any(|point| point.queued > 0) && begin.elapsed() < LONGEST;
+            let rests = changed.elapsed() > patience && !waits;
+            if delivery.is_settled() || rests || !goes_on() {
                 return Ok(Some(Sent { delivery, after }));
             }
             last = Some(delivery);
@@ -134,7 +136,7 @@ impl PathWatch {
     }
 }
 
-fn check(path: &PathStatus, waits: bool) -> Result<()> {
+fn check(path: &PathStatus) -> Result<()> {
     if let Some(link) = path.forward.iter().find(|point| point.link && !point.up) {
         let name = &link.at;
         if link.enabled {
@@ -144,7 +146,7 @@ fn check(path: &PathStatus, waits: bool) -> Result<()> {
     }
     // The application that a call is for may open its circuit after the call is up.
     let nobody = path.far.iter().all(|far| far.known && !far.receives);
-    if nobody && !waits && !path.call && !path.far.is_empty() {
+    if nobody && !path.call && !path.far.is_empty() {
         let ends: Vec<&str> = path.far.iter().map(|far| far.end.as_str()).collect();
         bail!("nobody has {} open: start its receiver first (`cellway receive {}`)", ends.join(", "), ends[0]);
     }
@@ -167,7 +169,7 @@ impl Sent {
     /// What is missing.
     pub fn check(&self, strict: bool) -> Result<()> {
         let Some(lost) = self.delivery.text() else { return Ok(()) };
-        check(&self.after, false).map_err(|e| e.context(lost.clone()))?;
+        check(&self.after).map_err(|e| e.context(lost.clone()))?;
         let missing = |drop: &delivery::PathDrop| matches!(&*drop.reason, "not_open" | "closed" | "link_down");
         if strict || self.delivery.delivered == Some(0) || self.delivery.drops.iter().any(missing) {
             bail!(lost);

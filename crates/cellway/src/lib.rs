@@ -36,7 +36,7 @@ use std::process::ExitCode;
 /// ATM for Linux in user space: hosts, switches and links, and virtual circuits over them.
 ///
 /// Begin with `cellway demo`, or with `cellway up examples/two-hosts.toml` in one terminal and, in others,
-/// `cellway receive beta 0.100` and `echo hello | cellway send alpha 0.100`.
+/// `cellway receive beta 0.100` and, once it is ready, `echo hello | cellway send alpha 0.100`.
 #[derive(Debug, Parser)]
 #[command(
     name = "cellway",

@@ -31,7 +31,8 @@ impl Ready {
         let Some(fd) = self.fd else { return Ok(None) };
         // A descriptor by its number, without taking it away from whoever else uses it.
         let opened = OpenOptions::new().append(true).open(format!("/proc/self/fd/{fd}"));
-        let opened = opened.with_context(|| format!("--ready-fd {fd}: expected a pipe or a file that is open to write"));
+        let opened =
+            opened.with_context(|| format!("--ready-fd {fd}: expected a pipe or a file that is open to write"));
         opened.map(Some)
     }
 

@@ -82,7 +82,7 @@ pub struct Purpose {
     pub sdu_octets: u16,
     /// Whether this side speaks reliable transfer.
     pub reliable: Reliable,
-    /// Whether this side sends: what keeps everything from arriving is an error then.
+    /// Whether this side sends: it is looked for what keeps everything from arriving then ([`Held::missing`]).
     pub sends: bool,
     /// Where it is told that this side is ready, if it listens.
     pub ready: Option<Ready>,
@@ -107,6 +107,8 @@ pub struct Held {
     pub path: PathWatch,
     /// Whether reliable transfer was offered by the call: by this side, or to it.
     pub offered: bool,
+    /// Why nothing that is sent arrives, as far as that is known: a link is down, or nobody receives.
+    pub missing: Option<anyhow::Error>,
 }
 
 impl Held {
@@ -136,9 +138,6 @@ pub fn open(context: &Context, host: &str, target: Target, purpose: Purpose) -> 
     };
     let looks = purpose.sends || purpose.reliable != Reliable::Never || role == Role::Listens;
     let path = if looks { PathWatch::begin(context, host, circuit)? } else { PathWatch::idle(context, host, circuit) };
-    if purpose.sends {
-        path.check(purpose.reliable == Reliable::Always)?;
-    }
     // A sender says what it speaks only where it speaks it.
     let reliable = match purpose.reliable {
         Reliable::Never => false,
@@ -146,10 +145,11 @@ pub fn open(context: &Context, host: &str, target: Target, purpose: Purpose) -> 
         Reliable::Always => true,
     };
     let (endpoint, channel) = open_circuit(context, host, circuit, purpose, reliable)?;
+    let missing = if purpose.sends { path.check().err() } else { None };
     if let Some(ready) = purpose.ready {
         ready.say(context, &format!("{host} {circuit}"))?;
     }
-    Ok((endpoint, channel, Held { session, circuit, path, offered }))
+    Ok((endpoint, channel, Held { session, circuit, path, offered, missing }))
 }
 
 fn open_circuit(
@@ -205,15 +205,20 @@ fn answer(
         // The caller may give up at any moment until the call is up.
         let Ok(Circuit { circuit, .. }) = session.take(call) else { continue };
         let path = PathWatch::begin(context, host, circuit)?;
-        let (endpoint, channel) = match open_circuit(context, host, circuit, purpose, purpose.reliable != Reliable::Never) {
-            Ok(opened) => opened,
-            Err(_) if session.is_released(call)?.is_some() => continue,
-            Err(e) => return Err(e),
-        };
+        let (endpoint, channel) =
+            match open_circuit(context, host, circuit, purpose, purpose.reliable != Reliable::Never) {
+                Ok(opened) => opened,
+                Err(_) if session.is_released(call)?.is_some() => continue,
+                Err(e) => return Err(e),
+            };
         match session.answer_call(call) {
             Ok(_) => {
                 let offered = sap.parse::<Sap>().is_ok_and(|sap| sap.high == Sap::reliable_transfer().high);
-                return Ok((endpoint, channel, Held { session: Some((session, call)), circuit, path, offered }));
+                return Ok((
+                    endpoint,
+                    channel,
+                    Held { session: Some((session, call)), circuit, path, offered, missing: None },
+                ));
             }
             Err(CallError::Released(_) | CallError::NoAnswer(_)) => {}
             Err(e) => return Err(e.into()),

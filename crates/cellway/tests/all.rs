@@ -3,6 +3,7 @@
 mod adapters;
 mod classical;
 mod cli;
+mod delivery;
 mod desk;
 mod ended;
 mod errors;

@@ -76,7 +76,8 @@ impl Controller {
     /// The system has no thread for calls.
     pub fn new(engine: EngineHandle, state_writer: StateWriter, kinds: Kinds) -> Result<Self> {
         let ended = Ended::default();
-        let calls = calls::service::Service::start(engine.named("calls"), ended.clone()).context("starting the thread of calls")?;
+        let calls = calls::service::Service::start(engine.named("calls"), ended.clone())
+            .context("starting the thread of calls")?;
         let state_writer = Arc::new(state_writer);
         let intent = Intent::new(state_writer.clone());
         let config = Mutex::new(intent.shared_config());

@@ -15,7 +15,7 @@ use crate::intent::ChangeOutcome;
 use crate::kinds::{KindRequest, Running};
 use crate::objects::{LinkSpec, Spec};
 use crate::policy::Role;
-use crate::protocol::{Applied, Capturing, Done, LinkAdded, LinkRemoved, LinkSet, Message, Request, VERSION};
+use crate::protocol::{Applied, Capturing, Done, LinkAdded, LinkRemoved, LinkSet, Message, OLDEST, Request, VERSION};
 use crate::sources::commands::Written;
 use crate::status::Which;
 use crate::{description, path, policy, status};
@@ -282,11 +282,11 @@ fn not_understood(e: serde_json::Error) -> String {
     format!("request not understood: {e}")
 }
 
-/// Whether a request is of this version of the protocol, as one is that has none.
+/// Whether a request is of a version of the protocol that is understood, as one is that has none.
 fn check_version(request: &Value) -> Result<(), String> {
     match request.get("version") {
-        Some(version) if version.as_u64() != Some(VERSION.into()) => {
-            Err(format!("this service speaks version {VERSION} of the management protocol, not {version}"))
+        Some(version) if !version.as_u64().is_some_and(|v| (u64::from(OLDEST)..=u64::from(VERSION)).contains(&v)) => {
+            Err(format!("this service speaks versions {OLDEST} to {VERSION} of the management protocol, not {version}"))
         }
         _ => Ok(()),
     }

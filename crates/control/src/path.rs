@@ -77,6 +77,8 @@ pub struct PathPoint {
     pub enabled: bool,
     /// Time from end to end of a link, in seconds.
     pub delay_s: f64,
+    /// Cells or frames that wait there: of a link those of all circuits on it.
+    pub queued: u64,
     /// What it dropped, by reason.
     pub dropped: BTreeMap<String, u64>,
 }
@@ -143,7 +145,8 @@ pub fn of(controller: &Controller, host: &str, circuit: &str) -> Result<PathStat
         None => ended(controller, host, circuit)?,
         seen => seen,
     };
-    let seen = seen.ok_or_else(|| anyhow!("no circuit {circuit} ends at `{host}` (`cellway circuit list` shows them)"))?;
+    let seen =
+        seen.ok_or_else(|| anyhow!("no circuit {circuit} ends at `{host}` (`cellway circuit list` shows them)"))?;
     Ok(PathStatus { call, ..seen })
 }
 
@@ -226,7 +229,8 @@ fn follow(
 ) -> (Vec<(String, CircuitId)>, Vec<PathPoint>) {
     let (mut ends, mut points) = (Vec::new(), Vec::new());
     let first = host_of(core, host).and_then(|host| host.circuit(circuit)).map(|circuit| circuit.config.port);
-    let mut open: Vec<(String, u16, CircuitId)> = first.map(|port| (host.to_owned(), port, circuit)).into_iter().collect();
+    let mut open: Vec<(String, u16, CircuitId)> =
+        first.map(|port| (host.to_owned(), port, circuit)).into_iter().collect();
     while let Some((station, port, circuit)) = open.pop() {
         let Some(beyond) = links.get(&(station, port)).filter(|_| points.len() < MOST_POINTS) else { continue };
         points.push(on_link(core, beyond));
@@ -248,6 +252,7 @@ fn follow(
                 up: true,
                 enabled: true,
                 delay_s: 0.0,
+                queued: branch.queued,
                 dropped: CounterStatus::from(&dropped).dropped,
             });
             open.push((beyond.station.clone(), branch.port, leaving(branch.label, circuit)));
@@ -275,6 +280,7 @@ fn on_link(core: &mut Core, beyond: &Beyond) -> PathPoint {
         up: info.as_ref().is_some_and(|info| info.up),
         enabled: info.as_ref().is_some_and(|info| info.enabled),
         delay_s: info.as_ref().map_or(0.0, |info| info.config.delay.as_secs_f64()),
+        queued: line.map_or(0, |line| line.waiting),
         dropped: line.map(|line| CounterStatus::from(&line.sent).dropped).unwrap_or_default(),
     }
 }

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-pub use crate::version::VERSION;
+pub use crate::version::{OLDEST, VERSION};
 
 /// What can be asked. Registered kinds of station have requests of their own beside these.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]

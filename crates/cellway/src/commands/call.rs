@@ -162,8 +162,11 @@ pub(crate) fn run_listen(context: &Context, listen: &Listen) -> Result<()> {
     listen.ready.check()?;
     let mut session = Session::open(&context.socket, &listen.host)?;
     let (_, addresses) = session.listen(listen.selector, listen.sap)?;
-    let own = if addresses.is_empty() { "no address yet".to_owned() } else { addresses.join(", ") };
-    listen.ready.say(context, &format!("{}: {own}", listen.host))?;
+    if !context.json {
+        let own = if addresses.is_empty() { "none yet".to_owned() } else { addresses.join(", ") };
+        output::note(format_args!("{}: {own}", listen.host));
+    }
+    listen.ready.say(context, &listen.host)?;
     let mut released = 0;
     while goes_on(&stop) && listen.count.is_none_or(|count| released < count) {
         let Some(event) = session.next_event(Some(LOOK))? else { continue };

@@ -13,8 +13,8 @@ use control::results::demo::Demo;
 use control::results::doctor::Doctor;
 use control::results::relay::Relayed;
 use control::results::{
-    CaptureBegun, Captured, Failed, Guest, HostAddresses, LaneJoined, LaneServing, Listening, Pinged, Ready,
-    Replayed, Serving, Traced, Transferred, Ttcp,
+    CaptureBegun, Captured, Failed, Guest, HostAddresses, LaneJoined, LaneServing, Listening, Pinged, Ready, Replayed,
+    Serving, Traced, Transferred, Ttcp,
 };
 use control::status::oam::{OamAlarms, OamStatus};
 use control::status::{CircuitStatus, LinkStatus, Status};

@@ -10,6 +10,7 @@ pub use sdus::{Sdus, pattern};
 
 use crate::client::{Size, goes_on, interrupted};
 use crate::context::Context;
+use crate::far_end::UNATTENDED;
 use crate::output;
 use crate::ready::Ready;
 use crate::target::{self, Held, Purpose, Role, Target};
@@ -209,7 +210,11 @@ pub fn measure(context: &Context, ttcp: &Ttcp, transport: &mut impl Transport) -
     // Before the last marks: whoever has one of them goes.
     let mut sent = None;
     let look = || held.path.sent(&|| goes_on(&stop)).map(|found| sent = found);
-    let took = transmit(&mut endpoint, channel, count, &stop, [&marks[0], &marks[1]], send, look)?;
+    let sent_pdus = if held.missing.is_some() { count.min(UNATTENDED) } else { count };
+    let took = transmit(&mut endpoint, channel, sent_pdus, &stop, [&marks[0], &marks[1]], send, look)?;
+    if let Some(missing) = held.missing {
+        return Err(missing);
+    }
     let mut figures = Figures::new("transmit", count * u64::from(ttcp.length), count, took);
     if let Some(sent) = sent {
         sent.check(false)?;

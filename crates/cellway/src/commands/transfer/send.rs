@@ -3,6 +3,7 @@
 use super::{DATAGRAMS, Hashing, RELIABLE, Send, hex, speaks, text};
 use crate::client::{goes_on, interrupted};
 use crate::context::Context;
+use crate::far_end::UNATTENDED;
 use crate::output;
 use crate::target::{self, Held, Purpose, Reliable, Role};
 use anyhow::{Context as _, Result, bail};
@@ -50,7 +51,7 @@ pub(crate) fn run_send(context: &Context, send: &Send) -> Result<()> {
     let mut purpose = Purpose { sap: send.sap, reliable, sends: true, ..Purpose::new(Role::Calls) };
     // A header comes before what a PDU of a stream carries: 9180 octets and the header are within the default.
     purpose.sdu_octets = send.sdu.unwrap_or(purpose.sdu_octets.max(u16::try_from(send.pdu)?));
-    let (mut endpoint, channel, held) = target::open(context, &send.host, send.circuit, purpose)?;
+    let (mut endpoint, channel, mut held) = target::open(context, &send.host, send.circuit, purpose)?;
     input.begin = Instant::now();
     let is_stream = match reliable {
         Reliable::Never => false,
@@ -59,6 +60,9 @@ pub(crate) fn run_send(context: &Context, send: &Send) -> Result<()> {
         Reliable::Negotiated => held.offered && transfer::await_invitation(&mut endpoint, INVITED)?,
     };
     if is_stream {
+        if let Some(missing) = held.missing.take_if(|_| reliable != Reliable::Always) {
+            return Err(missing);
+        }
         return as_stream(context, send, (&mut endpoint, channel), &held, input, &stop);
     }
     as_datagrams(context, send, (&mut endpoint, channel), held, input, &stop)
@@ -105,7 +109,7 @@ fn as_datagrams(
 ) -> Result<()> {
     let (mut octets, mut pdus) = (0, 0);
     let mut buffer = vec![0; send.pdu as usize];
-    while goes_on(stop) {
+    while goes_on(stop) && (held.missing.is_none() || pdus < UNATTENDED) {
         let n = input.from.read(&mut buffer)?;
         if n == 0 {
             break;
@@ -115,11 +119,16 @@ fn as_datagrams(
         pdus += 1;
         input.bar.set_position(octets);
         if held.offered && endpoint.try_receive().is_some_and(|pdu| transfer::is_invitation(&pdu)) {
-            bail!("the called side was late to say that it takes a stream: nothing is known of the {octets} octets sent");
+            bail!(
+                "the called side was late to say that it takes a stream: nothing is known of the {octets} octets sent"
+            );
         }
     }
     while !endpoint.wait_sent(Some(LOOK))? && goes_on(stop) {}
     input.bar.finish_and_clear();
+    if let Some(missing) = held.missing {
+        return Err(missing);
+    }
     let took = input.begin.elapsed();
     let sent = held.path.sent(&|| goes_on(stop))?;
     let done = Transferred {
