@@ -112,6 +112,11 @@ pub struct Held {
 }
 
 impl Held {
+    /// Whether this side is told when the far end has gone: by the call's release, or because it is in this network.
+    pub fn hears_of_the_end(&self) -> bool {
+        self.session.is_some() || self.path.knows_far_end()
+    }
+
     /// Whether there was a call that has been released.
     pub fn is_over(&mut self) -> Result<bool> {
         let Some((session, call)) = &mut self.session else { return Ok(false) };

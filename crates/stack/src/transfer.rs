@@ -127,6 +127,10 @@ impl Sender {
     /// Takes the stream's next octets, as one PDU; `last` ends it.
     pub fn push(&mut self, octets: &[u8], last: bool, now: Time) {
         debug_assert!(self.has_room());
+        if self.slots.is_empty() {
+            // While nothing was to be sent, nobody owed an answer.
+            self.last_progress = now;
+        }
         let number = self.first + self.slots.len() as u64;
         let mut pdu = head(if last { LAST } else { DATA }, self.stream, number).to_vec();
         pdu.extend_from_slice(octets);

@@ -180,10 +180,11 @@ pub fn receive_stream(
     into: &mut impl Write,
     progress: Progress<'_>,
 ) -> Result<u64, TransferError> {
-    receive_stream_from(endpoint, channel, &[], into, progress)
+    receive_stream_from(endpoint, channel, &[], into, (Some(PATIENCE), progress))
 }
 
-/// The same where the stream's first PDU has come already.
+/// The same where the stream's first PDU has come already, from a sender that may be silent for so long; `None`: as long
+/// as the caller's `progress` lets it.
 ///
 /// # Errors
 /// As [`receive_stream`].
@@ -192,12 +193,12 @@ pub fn receive_stream_from(
     channel: ChannelId,
     first: &[u8],
     into: &mut impl Write,
-    progress: Progress<'_>,
+    (patience, progress): (Option<Duration>, Progress<'_>),
 ) -> Result<u64, TransferError> {
     let mut receiver = Receiver::new();
     receiver.handle_pdu(first);
     let mut total = 0;
-    let received = receive_all((endpoint, channel), &mut receiver, into, (&mut total, &mut *progress));
+    let received = receive_all((endpoint, channel), &mut receiver, into, (&mut total, patience, &mut *progress));
     if received.is_err()
         && let Some(refusal) = receiver.refusal()
     {
@@ -214,7 +215,7 @@ fn receive_all(
     (endpoint, channel): (&mut Endpoint, ChannelId),
     receiver: &mut Receiver,
     into: &mut impl Write,
-    (total, progress): (&mut u64, Progress<'_>),
+    (total, patience, progress): (&mut u64, Option<Duration>, Progress<'_>),
 ) -> Result<(), TransferError> {
     let mut heard = Instant::now();
     loop {
@@ -233,8 +234,8 @@ fn receive_all(
         if !progress(octets) {
             return Err(TransferError::Interrupted { octets });
         }
-        if receiver.has_begun() && heard.elapsed() > PATIENCE {
-            return Err(TransferError::Cut { patience: PATIENCE, octets });
+        if let Some(patience) = patience.filter(|patience| receiver.has_begun() && heard.elapsed() > *patience) {
+            return Err(TransferError::Cut { patience, octets });
         }
         if let Some(pdu) = endpoint.receive(Some(MAX_WAIT))? {
             if receiver.handle_pdu(&pdu) {

@@ -20,6 +20,11 @@ use std::time::{Duration, Instant};
 /// Between two looks at Ctrl-C, and between two invitations.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// How long a sender outside this network may be silent in the middle of a stream.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Between two looks at whether a sender in this network is still there.
+const LIVENESS: Duration = Duration::from_secs(2);
+
 /// What comes, and how far it is.
 struct Output {
     to: Hashing<Box<dyn Write>>,
@@ -154,20 +159,30 @@ fn as_stream(
     held: &mut Held,
     mut output: Output,
 ) -> Result<Transferred> {
-    let (mut over, before) = (false, output.octets);
+    let (mut over, mut gone, before) = (false, false, output.octets);
+    // A sender that is known to be there may pause as long as it likes.
+    let patience = if held.hears_of_the_end() { None } else { Some(PATIENCE) };
+    let (is_known, mut looked) = (held.path.knows_far_end(), Instant::now());
     let mut to = std::mem::replace(&mut output.to.inner, Box::new(std::io::sink()));
     let mut into = Hashing { inner: &mut to, hash: output.to.hash.clone() };
     let mut tell = |octets| {
         output.note(before + octets);
         over = over || held.is_over().unwrap_or(true);
-        goes_on(&output.stop) && !over && !output.is_silent()
+        if is_known && looked.elapsed() > LIVENESS {
+            looked = Instant::now();
+            gone = !held.path.takes_streams_now().unwrap_or(true);
+        }
+        goes_on(&output.stop) && !over && !gone && !output.is_silent()
     };
-    let received = transfer::receive_stream_from(endpoint, channel, first, &mut into, &mut tell);
+    let received = transfer::receive_stream_from(endpoint, channel, first, &mut into, (patience, &mut tell));
     output.bar.finish_and_clear();
     let octets = match received {
         Ok(octets) => before + octets,
         Err(TransferError::Interrupted { octets }) if over => {
             bail!("the call was released: {octets} octets have arrived, and the rest is missing")
+        }
+        Err(TransferError::Interrupted { octets }) if gone => {
+            bail!("the sender has gone: {octets} octets have arrived, and the rest is missing")
         }
         Err(TransferError::Interrupted { octets }) if goes_on(&output.stop) => {
             let patience = output.patience.unwrap_or_default().as_secs();
