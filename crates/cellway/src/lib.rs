@@ -14,10 +14,12 @@ pub mod client;
 mod commands;
 pub mod context;
 pub mod exit_status;
+pub mod far_end;
 pub mod kinds;
 mod log;
 pub mod outfile;
 pub mod output;
+pub mod ready;
 mod reconnect;
 mod signals;
 pub mod target;
@@ -46,7 +48,7 @@ const GLOBAL: &str = "Global options";
 /// ATM for Linux in user space: hosts, switches and links, and virtual circuits over them.
 ///
 /// Begin with `cellway demo`, or with `cellway up examples/two-hosts.toml` in one terminal and, in others,
-/// `cellway receive beta 0.100` and `echo hello | cellway send alpha 0.100`.
+/// `cellway receive beta 0.100` and, once it is ready, `echo hello | cellway send alpha 0.100`.
 #[derive(Debug, Parser)]
 #[command(
     name = "cellway",

@@ -4,6 +4,7 @@ mod adapters;
 mod between_machines;
 mod classical;
 mod cli;
+mod delivery;
 mod desk;
 mod deviations;
 mod drawn;

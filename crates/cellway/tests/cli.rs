@@ -222,6 +222,8 @@ fn a_client_killed_in_mid_transfer_leaves_nothing_behind_and_disturbs_no_other()
         let other = scope.spawn(|| send_reliably(&net, "0.101", &noise(20_000_000), "other"));
         for round in 0..8 {
             let receiver = net.start(&["receive", "beta", "0.100", "/dev/null"]);
+            let is_open = || !net.json(&["circuit", "list"])[0]["ends"][1]["open"].is_null();
+            within(Duration::from_secs(20), "the receiver is there", is_open);
             let mut sender = cellway(&net.socket(), &["send", "alpha", "0.100", "/dev/zero"]).spawn().unwrap();
             std::thread::sleep(Duration::from_millis(60 + 13 * round));
             sender.kill().unwrap();

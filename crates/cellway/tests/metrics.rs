@@ -80,8 +80,9 @@ fn what_is_served_is_what_status_says() {
     let text = folder.path().join("text");
     std::fs::write(&text, [7; 2000]).unwrap();
     let send = ["send", "alpha", "0.100", text.to_str().unwrap()];
+    // Nobody has the circuit open at beta: the command says so, and what it has sent is counted.
     let sent = cellway(&socket, &send).stdout(Stdio::null()).status().unwrap();
-    assert!(sent.success());
+    assert_eq!(sent.code(), Some(1));
     // Numbers may be a second old.
     std::thread::sleep(Duration::from_millis(1200));
     let answer = scrape(address);
@@ -275,7 +276,8 @@ fn desks_and_myrinets_are_rows_with_what_status_says_of_them() {
     // The receiver at beta is nobody, and the display takes no such frames: what came is counted all the same.
     for (host, circuit) in [("alpha", "0.100"), ("gamma", "0.101")] {
         let send = ["send", host, circuit, text.to_str().unwrap()];
-        assert!(cellway(&socket, &send).stdout(Stdio::null()).status().unwrap().success());
+        let status = cellway(&socket, &send).stdout(Stdio::null()).status().unwrap();
+        assert_eq!(status.success(), host == "gamma", "what a display does with it is not known");
     }
     let value = |name: &str, all: &[(String, f64)]| all.iter().find(|(row, _)| row == name).map(|(_, value)| *value);
     within(patience, "all has come", || {

@@ -112,7 +112,9 @@ fn what_is_received_ends_its_receiver_quietly_where_nobody_reads_it() {
             }
             receiving.try_wait().unwrap().is_some()
         });
-        ends_quietly(&receive, &receiving.wait_with_output().unwrap());
+        let output = receiving.wait_with_output().unwrap();
+        assert_eq!(output.stderr, b"cellway: ready at beta 0.100\n");
+        ends_quietly(&receive, &Output { stderr: Vec::new(), ..output });
         let _ = sending.kill();
         sending.wait().unwrap();
         within(WAIT, "both have gone", || net.done(&["status"])["endpoints"].as_array().unwrap().is_empty());

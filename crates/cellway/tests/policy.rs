@@ -70,6 +70,9 @@ fn another_user_opens_what_a_rule_gives_and_is_told_about_the_rest() {
     let said = |output: &Output| String::from_utf8_lossy(&output.stderr).into_owned();
     let send = |circuit| other(&["send", "alpha", circuit]);
 
+    // Somebody has the far end open, or nothing would be sent.
+    let _receives =
+        Daemon(command(&program, &socket, &["receive", "beta", "0.100", "/dev/null", "--datagrams"]).spawn().unwrap());
     // Without a rule, the socket is its owner's.
     assert!(!send("0.100").status.success());
 

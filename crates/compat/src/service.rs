@@ -289,7 +289,7 @@ impl Session {
         aal: endpoint::Aal,
         direction: Direction,
     ) -> Result<ChannelId, Failed> {
-        let request = Request::open(circuit, OpenOptions { aal, direction });
+        let request = Request::open(circuit, OpenOptions { aal, direction, ..OpenOptions::default() });
         let mut tries = 0;
         loop {
             match self.ask(&request, &[]) {

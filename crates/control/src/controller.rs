@@ -6,6 +6,7 @@ use crate::audit::Who;
 use crate::calls;
 use crate::config::Config;
 use crate::config::signalling::{Identity, parse_prefix};
+use crate::ended::Ended;
 use crate::execution::{Execution, Progress};
 use crate::intent::{ChangeOutcome, Intent, Prepared};
 use crate::kinds::Kinds;
@@ -58,6 +59,8 @@ pub struct Controller {
     adapters: Arc<Adapters>,
     links: Arc<Mutex<Links>>,
     calls: calls::service::Service,
+    /// Counters of what is no more.
+    ended: Ended,
     /// The shards of the description's stations.
     placement: Mutex<Arc<Placement>>,
     /// Only this lock's holder changes the network.
@@ -76,7 +79,9 @@ impl Controller {
     /// # Errors
     /// The system has no thread for calls.
     pub fn new(engine: EngineHandle, state_writer: StateWriter, kinds: Kinds) -> Result<Self> {
-        let calls = calls::service::Service::start(engine.named("calls")).context("starting the thread of calls")?;
+        let ended = Ended::default();
+        let calls = calls::service::Service::start(engine.named("calls"), ended.clone())
+            .context("starting the thread of calls")?;
         let state_writer = Arc::new(state_writer);
         let intent = Intent::new(state_writer.clone());
         let config = Mutex::new(intent.shared_config());
@@ -85,8 +90,9 @@ impl Controller {
             engine,
             kinds,
             adapters: Arc::default(),
-            links: Arc::default(),
+            links: Arc::new(Mutex::new(Links::noting(ended.clone()))),
             calls,
+            ended,
             placement: Mutex::default(),
             intent: Mutex::new(intent),
             state_writer,
@@ -99,6 +105,11 @@ impl Controller {
     /// Calls.
     pub fn calls(&self) -> &calls::service::Service {
         &self.calls
+    }
+
+    /// Counters of what has ended.
+    pub fn ended(&self) -> &Ended {
+        &self.ended
     }
 
     fn placement(&self) -> MutexGuard<'_, Arc<Placement>> {

@@ -183,6 +183,12 @@ impl Daemon {
         }
     }
 
+    /// Takes the counters of circuits, endpoints and links that have ended since the last time, and writes to the log
+    /// what they have dropped.
+    pub fn log_ended(&self) {
+        crate::ended::log(&self.controller);
+    }
+
     /// Where metrics are served.
     pub fn metrics(&self) -> Option<SocketAddr> {
         self.metrics.as_ref().map(Server::address)

@@ -15,10 +15,10 @@ use crate::intent::ChangeOutcome;
 use crate::kinds::{KindRequest, Running};
 use crate::objects::{LinkSpec, Spec};
 use crate::policy::Role;
-use crate::protocol::{Applied, Capturing, Done, LinkAdded, LinkRemoved, LinkSet, Message, Request, VERSION};
+use crate::protocol::{Applied, Capturing, Done, LinkAdded, LinkRemoved, LinkSet, Message, OLDEST, Request, VERSION};
 use crate::sources::commands::Written;
 use crate::status::Which;
-use crate::{description, export, policy, status};
+use crate::{description, export, path, policy, status};
 use anyhow::{Context as _, Result, anyhow};
 use endpoint::sealed;
 use endpoint::seqpacket::Peer;
@@ -100,6 +100,11 @@ impl Manager {
             Request::SetLink { name, up } => {
                 let link = controller.set_link(&name, up, who, may)?;
                 answer(&LinkSet { link, enabled: up, not_kept: not_kept() })
+            }
+            Request::Ended => status::text(controller, Which::WithEnded),
+            Request::Path { host, circuit } => {
+                self.may_see(peer, &host, &circuit)?;
+                answer(&path::of(controller, &host, &circuit)?)
             }
             Request::Oam { host, circuit } => answer(&oam::status(engine, host, &circuit)?),
             Request::OamAsk(ask) => {
@@ -204,9 +209,17 @@ impl Manager {
     /// their own only.
     fn may_ask(&self, config: &Config, peer: &Peer, request: &Asked) -> Result<(), String> {
         match request {
-            Asked::Own(Request::Calls(_)) => Ok(()),
+            Asked::Own(Request::Calls(_) | Request::Path { .. }) => Ok(()),
             request => policy::may_act(&config.rules, peer, self.owner, request.needs()),
         }
+    }
+
+    /// Whether somebody may hear of the path of a circuit: whoever may watch, and whoever may open it.
+    fn may_see(&self, peer: &Peer, host: &str, circuit: &str) -> Result<()> {
+        let watches = |config: &Config| policy::may_act(&config.rules, peer, self.owner, Role::Watch);
+        let Err(refused) = self.controller.with_config(watches) else { return Ok(()) };
+        let opens = self.may_open(*peer, host, circuit.parse()?);
+        opens.map_err(|_| anyhow!(refused))
     }
 
     /// Carries a request of a registered kind out.
@@ -278,13 +291,13 @@ fn not_understood(e: serde_json::Error) -> String {
     format!("request not understood: {e}")
 }
 
-/// Whether a request is of this version of the protocol or the one before, as one is that has none. The one before has
-/// fewer requests, and nothing that means something else.
+/// Whether a request is of a version of the protocol that is understood, as one is that has none.
 fn check_version(request: &Value) -> Result<(), String> {
-    let known = |version: &Value| version.as_u64().is_some_and(|version| (1..=u64::from(VERSION)).contains(&version));
+    let understood = u64::from(OLDEST)..=u64::from(VERSION);
+    let known = |version: &Value| version.as_u64().is_some_and(|version| understood.contains(&version));
     match request.get("version") {
         Some(version) if !known(version) => {
-            Err(format!("this service speaks version {VERSION} of the management protocol, not {version}"))
+            Err(format!("this service speaks versions {OLDEST} to {VERSION} of the management protocol, not {version}"))
         }
         _ => Ok(()),
     }

@@ -5,6 +5,7 @@
 //! each; of more than a bound only the first by name are rows, and `cellway_circuits` and `cellway_endpoints` tell how
 //! many there are.
 
+mod ended;
 pub mod rows;
 pub mod server;
 mod visitors;
@@ -67,6 +68,7 @@ impl Collector for Snapshot {
         self.circuits(encoder)?;
         self.endpoints(encoder)?;
         self.hosts(encoder)?;
+        ended::encode(encoder, &self.status.ended, self.max_rows)?;
         self.status.of_kinds.metrics(encoder)
     }
 }

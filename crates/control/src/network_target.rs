@@ -2,6 +2,7 @@
 
 use crate::adapters::{Adapters, Refused};
 use crate::config::Shell;
+use crate::ended::{Ended, Record};
 use crate::kinds::StationLayout;
 use crate::objects::ObjectId;
 use crate::placement::Placement;
@@ -20,6 +21,8 @@ const RESIZED: usize = 64;
 /// The links of a network by what control calls them.
 #[derive(Debug, Default)]
 pub struct Links {
+    /// Where the counters of links go that are removed.
+    ended: Ended,
     ids: HashMap<ObjectId, LinkId>,
     /// Links whose far ends are new, and the circuit from which on they are to be told of those that end there.
     telling: VecDeque<(LinkId, u32)>,
@@ -30,6 +33,11 @@ pub struct Links {
 }
 
 impl Links {
+    /// No links yet; the counters of those that are removed go to `ended`.
+    pub fn noting(ended: Ended) -> Self {
+        Links { ended, ..Links::default() }
+    }
+
     /// A link.
     pub fn find(&self, link: &ObjectId) -> Option<LinkId> {
         self.ids.get(link).copied()
@@ -62,6 +70,18 @@ pub struct NetworkTarget<'a> {
 impl NetworkTarget<'_> {
     fn link(&self, link: &ObjectId) -> Result<LinkId, TopologyError> {
         self.links.find(link).ok_or_else(|| TopologyError::NoLink(link.to_string()))
+    }
+
+    /// Keeps the counters of a link that is to be removed.
+    fn note_ended(&self, id: LinkId) {
+        let (Some(name), Some(info)) = (self.fabric.link_name(id), self.network.link_info(id)) else { return };
+        let Some((description, _)) = self.fabric.link(id) else { return };
+        let lines = [info.from_a, info.from_b].into_iter().zip(&description.ends);
+        self.links.ended.note(lines.map(|(line, end)| Record {
+            kind: "link",
+            name: format!("{name} from {end}"),
+            counters: [line.sent, line.delivered],
+        }));
     }
 
     /// Puts a station that was just made into its shard.
@@ -213,6 +233,7 @@ impl Target for NetworkTarget<'_> {
                 if self.fabric.router().circuit_count_over(key) > 0 {
                     return Err(TopologyError::LinkInUse(link.to_string()).into());
                 }
+                self.note_ended(id);
                 let (_, removed) = self.fabric.take_link(self.network, id)?;
                 self.dropped.extend(removed.map(|link| Box::new(link) as Box<dyn Send>));
                 self.links.ids.remove(link);

@@ -5,6 +5,7 @@ use crate::config::{Circuit, Link};
 use crate::deviations::Deviation;
 use crate::diagnostic::Diagnostic;
 use crate::kinds::Kinds;
+use crate::path::PathStatus;
 use crate::plan::Line;
 use crate::policy::Role;
 use crate::status::oam::OamStatus;
@@ -14,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-pub use crate::version::VERSION;
+pub use crate::version::{OLDEST, VERSION};
 
 /// What can be asked. Registered kinds of station have requests of their own beside these.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -25,6 +26,8 @@ pub enum Request {
     Status,
     /// The same; of many circuits only those that are open or have counted something.
     Overview,
+    /// The same as `status`, with the counters of circuits, endpoints and links that have ended.
+    Ended,
     /// All circuits.
     Circuits,
     /// The same in rows of a list: without ways, and with PDUs alone.
@@ -51,6 +54,14 @@ pub enum Request {
         name: String,
         /// Whether it may pass anything.
         up: bool,
+    },
+    /// Where a circuit leads from a host, who has its far ends open, and what has been dropped on it. Whoever may open
+    /// the circuit may ask.
+    Path {
+        /// The host.
+        host: String,
+        /// The circuit there, vpi.vci.
+        circuit: String,
     },
     /// OAM of one end of a circuit.
     Oam {
@@ -123,6 +134,8 @@ impl Request {
             | Request::Circuits
             | Request::CircuitRows
             | Request::Links
+            | Request::Ended
+            | Request::Path { .. }
             | Request::Oam { .. }
             | Request::Calls(_) => Role::Watch,
             Request::AddCircuit(_)
@@ -341,6 +354,7 @@ pub fn schema(kinds: &Kinds) -> serde_json::Value {
     let own = [
         ("status", schema_for!(Status)),
         ("overview", schema_for!(Status)),
+        ("ended", schema_for!(Status)),
         ("circuits", schema_for!(Vec<CircuitStatus>)),
         ("circuit_rows", schema_for!(Vec<CircuitRow>)),
         ("links", schema_for!(Vec<LinkStatus>)),
@@ -349,6 +363,7 @@ pub fn schema(kinds: &Kinds) -> serde_json::Value {
         ("add_link", schema_for!(LinkAdded)),
         ("remove_link", schema_for!(LinkRemoved)),
         ("set_link", schema_for!(LinkSet)),
+        ("path", schema_for!(PathStatus)),
         ("oam", schema_for!(OamStatus)),
         ("oam_ask", schema_for!(Done)),
         ("capture_start", schema_for!(Capturing)),

@@ -6,6 +6,7 @@ pub mod doctor;
 pub mod drops;
 pub mod relay;
 
+use crate::delivery::Delivery;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stack::oam::{Statistics, Tracer};
@@ -33,6 +34,12 @@ pub struct Transferred {
     pub pdus: Option<u64>,
     /// PDUs that were sent again; `null` where nothing is, and at the receiver.
     pub pdus_repeated: Option<u64>,
+    /// `reliable`: numbered PDUs with acknowledgements; `datagrams`: single PDUs. `null` for other protocols.
+    #[serde(default)]
+    pub transfer: Option<String>,
+    /// What became of single PDUs, as far as this network knows.
+    #[serde(default)]
+    pub delivery: Option<Delivery>,
     /// Time from the first octet to the last.
     pub seconds: f64,
     /// Rate of the octets.
@@ -45,7 +52,16 @@ impl Transferred {
     /// So many octets in so much time.
     pub fn new(octets: u64, took: Duration, sha256: String) -> Self {
         let mbit_per_s = octets as f64 * 8.0 / 1e6 / took.as_secs_f64().max(1e-9);
-        Transferred { octets, pdus: None, pdus_repeated: None, seconds: took.as_secs_f64(), mbit_per_s, sha256 }
+        Transferred {
+            octets,
+            pdus: None,
+            pdus_repeated: None,
+            transfer: None,
+            delivery: None,
+            seconds: took.as_secs_f64(),
+            mbit_per_s,
+            sha256,
+        }
     }
 }
 
@@ -153,12 +169,15 @@ pub struct Ttcp {
     pub mbit_2_20_per_s: f64,
     /// PDUs each second.
     pub pdus_per_s: f64,
-    /// PDUs that the receiver expected (`-n`); `null` at the sender.
+    /// PDUs that the receiver expected: what the sender said, or `-n`; `null` without either, and at the sender.
     pub pdus_expected: Option<u64>,
     /// Those that did not come; `null` at the sender.
     pub pdus_lost: Option<u64>,
     /// PDUs that came otherwise than they were sent, with `--check`; `null` without it, and at the sender.
     pub pdus_changed: Option<u64>,
+    /// What became of the PDUs, as far as this network knows.
+    #[serde(default)]
+    pub delivery: Option<Delivery>,
 }
 
 impl Ttcp {
@@ -176,6 +195,7 @@ impl Ttcp {
             pdus_expected: None,
             pdus_lost: None,
             pdus_changed: None,
+            delivery: None,
         }
     }
 }
@@ -189,6 +209,13 @@ pub struct Guest {
     pub socket: PathBuf,
     /// The command, word by word.
     pub command: Vec<String>,
+}
+
+/// A command is ready for what comes: `receive`, `listen` and `ttcp -r` print this on standard error.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Ready {
+    /// The host with the circuit or address that is open.
+    pub ready: String,
 }
 
 /// A capture has begun: `capture` prints this on standard error.

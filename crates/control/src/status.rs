@@ -12,6 +12,7 @@ mod rows;
 mod stations;
 
 use crate::controller::Controller;
+pub use crate::ended::EndedStatus;
 pub use crate::hops::HopStatus;
 use crate::intent::Intent;
 use crate::kinds::{Running, Statuses};
@@ -73,6 +74,9 @@ pub struct Status<C = Vec<CircuitStatus>> {
     pub of_kinds: Statuses,
     /// What runs it all.
     pub engine: EngineStatus,
+    /// Counters of circuits, endpoints and links that have ended within the last hour, where these are asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ended: Vec<EndedStatus>,
 }
 
 /// Counters of cells, PDUs and octets, and of what was dropped by reason.
@@ -350,6 +354,8 @@ pub struct EngineStatus {
 pub enum Which {
     /// All of them.
     All,
+    /// The same, and the counters of what has ended.
+    WithEnded,
     /// All of a small network; of one with more than [`OVERVIEW`], those that are open or have counted something, so
     /// many at most.
     Overview,
@@ -366,7 +372,7 @@ impl Which {
 /// # Errors
 /// The engine has stopped.
 pub fn collect(controller: &Controller) -> Result<Status> {
-    with_rows(controller, Which::All, |status, rows| Ok(status.with(rows.to_vec())))
+    with_rows(controller, Which::WithEnded, |status, rows| Ok(status.with(rows.to_vec())))
 }
 
 /// Everything as JSON text.
@@ -375,7 +381,7 @@ pub fn collect(controller: &Controller) -> Result<Status> {
 /// The engine has stopped.
 pub fn text(controller: &Controller, which: Which) -> Result<String> {
     with_rows(controller, which, |status, rows| {
-        let circuits = if which == Which::All { status.circuit_count } else { status.circuit_count.min(OVERVIEW) };
+        let circuits = if which != Which::Overview { status.circuit_count } else { status.circuit_count.min(OVERVIEW) };
         json(&status.with(rows), circuits * CIRCUIT_OCTETS)
     })
 }
@@ -429,17 +435,20 @@ impl Status<()> {
             adapters: self.adapters,
             of_kinds: self.of_kinds,
             engine: self.engine,
+            ended: self.ended,
         }
     }
 }
 
 /// Everything, with the rows of circuits as they can be written or made to objects.
 fn with_rows<R>(controller: &Controller, which: Which, f: impl FnOnce(Status<()>, Rows<'_>) -> Result<R>) -> Result<R> {
+    let ended = if which == Which::WithEnded { crate::ended::now(controller)? } else { Vec::new() };
     // Nothing changes meanwhile, so that counters and what they are of fit.
     controller.with_intent(|intent| {
         let router = &intent.model().router;
         let (hosts, counts) = counted(controller, router)?;
-        let status = without_circuits(controller, intent, hosts)?;
+        let mut status = without_circuits(controller, intent, hosts)?;
+        status.ended = ended;
         let hops = hops::collect(controller, router)?;
         let rows = Rows::new(router, &counts, which.busy(router.circuit_count())).with_hops(&hops);
         f(status, rows)
@@ -506,6 +515,7 @@ fn without_circuits(controller: &Controller, intent: &Intent, names: Arc<Vec<Str
             .kinds()
             .statuses(|section| intent.stations_of(section), Running { engine, router, stations: &[] })?,
         engine: engine_status(&harvest::engine(engine)?),
+        ended: Vec::new(),
     })
 }
 
@@ -641,7 +651,7 @@ fn endpoint_status(host: &str, e: &Endpoint) -> EndpointStatus {
     }
 }
 
-fn opened(aal: endpoint::Aal) -> &'static str {
+pub(crate) fn opened(aal: endpoint::Aal) -> &'static str {
     match aal {
         endpoint::Aal::Aal0 => "aal0",
         endpoint::Aal::Aal34 => "aal34",

@@ -1,4 +1,6 @@
 //! The version of the management protocol.
 
-/// It rises when something that was understood would be understood otherwise.
+/// It rises with requests, and when something that was understood would be understood otherwise.
 pub const VERSION: u32 = 2;
+/// The oldest version that is understood: later ones have more requests and fields, and changed none.
+pub const OLDEST: u32 = 1;

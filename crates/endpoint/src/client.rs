@@ -183,6 +183,9 @@ impl Endpoint {
         if options.aal == Aal::Aal34 {
             self.connection.need(crate::negotiate::AAL34)?;
         }
+        // An older service takes no option that it does not know.
+        let reliable = options.reliable && self.connection.has(crate::negotiate::RELIABLE);
+        let options = OpenOptions { reliable, ..options };
         match self.connection.ask_within(&Request::open(circuit, options), limit)?.0 {
             Response::Opened { channel } => {
                 self.shares.open(channel);

@@ -102,6 +102,10 @@ pub struct OpenOptions {
     pub aal: Aal,
     /// Which way.
     pub direction: Direction,
+    /// Whether the application speaks Cellway's reliable transfer on the circuit (`docs/transfer.md`). The service tells
+    /// the other end's application. A service without [`crate::negotiate::RELIABLE`] is not told.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub reliable: bool,
 }
 
 /// Why something was refused, for programs; the reason in words stands beside it.

@@ -25,8 +25,10 @@ pub const MEMORY_ANSWERS: &str = "memory-answers";
 pub const PAGES: &str = "pages";
 /// Endpoints that lend their memory to receivers, and receivers that borrow it: [`crate::client::SharedSdu`].
 pub const LEND: &str = "lend";
+/// Circuits opened by an application that speaks reliable transfer: [`crate::OpenOptions::reliable`].
+pub const RELIABLE: &str = "reliable";
 /// All features of this crate's version.
-pub const FEATURES: &[&str] = &[DIRECT, OWN_MEMORY, AAL34, FUTEX, MEMORY_ANSWERS, PAGES, LEND];
+pub const FEATURES: &[&str] = &[DIRECT, OWN_MEMORY, AAL34, FUTEX, MEMORY_ANSWERS, PAGES, LEND, RELIABLE];
 
 /// The newest version that both speak, if there is one: here [`OLDEST`] to [`VERSION`], there `oldest` to `newest`.
 pub fn agree_version(oldest: u32, newest: u32) -> Option<u32> {

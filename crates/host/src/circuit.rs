@@ -68,6 +68,8 @@ pub(crate) struct User {
     pub(crate) endpoint: EndpointId,
     pub(crate) channel: u32,
     pub(crate) aal: Aal,
+    /// Its application speaks reliable transfer.
+    pub(crate) reliable: bool,
 }
 
 /// Who had a circuit before and goes before others.
@@ -101,6 +103,10 @@ pub struct CircuitStatus {
 pub struct CircuitCounts {
     /// The adaptation layer that it is open with, if it is.
     pub open: Option<Aal>,
+    /// Whether an application receives from it.
+    pub receives: bool,
+    /// Whether the application that has it open speaks reliable transfer ([`endpoint::OpenOptions::reliable`]).
+    pub reliable: bool,
     /// The endpoint that has it open.
     pub endpoint: Option<EndpointId>,
     /// From applications.
@@ -242,7 +248,14 @@ impl Circuit {
     pub(crate) fn counts(&self) -> CircuitCounts {
         let user = self.receiver.or(self.sender);
         let (open, endpoint) = (user.map(|u| u.aal), user.map(|u| u.endpoint));
-        CircuitCounts { open, endpoint, sent: self.sent.all(), received: self.received.all() }
+        CircuitCounts {
+            open,
+            receives: self.receiver.is_some(),
+            reliable: user.is_some_and(|u| u.reliable),
+            endpoint,
+            sent: self.sent.all(),
+            received: self.received.all(),
+        }
     }
 
     pub(crate) fn status(&self) -> CircuitStatus {

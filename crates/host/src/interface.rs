@@ -9,6 +9,7 @@ use crate::channels::EndpointId;
 use crate::circuit::{BackloggedCircuits, Circuit, CircuitConfig, Credits};
 use crate::circuits::Circuits;
 use crate::cycle_limit::ReceiveOutcome;
+use crate::ended::{Ended, EndedObject};
 use crate::endpoints::{Endpoints, Pressure};
 use crate::host_endpoint::{AttachError, HostEndpoint};
 use crate::intake::Intake;
@@ -59,6 +60,8 @@ pub struct HostInterface {
     broken: Option<String>,
     /// Counters of removed circuits.
     gone_circuits: [Counters; 2],
+    /// Counters of removed endpoints and circuits, each by itself, until they are taken.
+    ended: Ended,
     pub(crate) credits: Credits,
     /// Circuits that keep what their receivers have no room for.
     pub(crate) backlogs: BackloggedCircuits,
@@ -88,6 +91,7 @@ impl HostInterface {
             gone_endpoints: [Counters::default(); 2],
             broken: None,
             gone_circuits: [Counters::default(); 2],
+            ended: Ended::default(),
             credits: Credits::default(),
             backlogs: BackloggedCircuits::default(),
             intake: Intake::default(),
@@ -128,9 +132,11 @@ impl HostInterface {
         }
         let endpoint = circuit.receiver.and_then(|u| self.endpoints.find(u.endpoint));
         circuit.close_receiver(endpoint);
-        for (gone, counters) in self.gone_circuits.iter_mut().zip([&circuit.sent, &circuit.received]) {
-            gone.add(&counters.all());
+        let [sent, received] = [&circuit.sent, &circuit.received].map(|counters| counters.all());
+        for (gone, counters) in self.gone_circuits.iter_mut().zip([&sent, &received]) {
+            gone.add(counters);
         }
+        self.ended.note(EndedObject::Circuit(id), sent, received);
         true
     }
 
@@ -197,6 +203,7 @@ impl HostInterface {
             for (gone, counters) in self.gone_endpoints.iter_mut().zip([endpoint.sent, endpoint.received]) {
                 gone.add(&counters);
             }
+            self.ended.note(EndedObject::Endpoint(id), endpoint.sent, endpoint.received);
         }
         self.endpoints.remove(id)
     }

@@ -105,7 +105,9 @@ mod tests {
         for (aal, direction) in
             [(Aal::Aal5, Direction::Send), (Aal::Aal0, Direction::Both), (Aal::Aal5, Direction::Both)]
         {
-            let channel = host.open_with(id, CircuitId::from_key(CIRCUIT), OpenOptions { aal, direction }).unwrap();
+            let channel = host
+                .open_with(id, CircuitId::from_key(CIRCUIT), OpenOptions { aal, direction, ..OpenOptions::default() })
+                .unwrap();
             let borrows = host.borrow(id, channel);
             let may = aal == Aal::Aal5 && direction != Direction::Send;
             assert_eq!(

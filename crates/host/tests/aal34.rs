@@ -155,7 +155,7 @@ fn a_circuit_that_another_opens_for_sending_delivers_the_pdu_that_is_arriving() 
     let patient = || CircuitConfig { reassembly_timeout: Some(Duration::from_secs(60)), ..CircuitConfig::default() };
     lan.engine.with(move |core| core.host("beta").unwrap().1.add_circuit(circuit(102), patient())).unwrap();
     let (mut a, to_b) = open(&lan, "alpha", 102, Aal::Aal0, DataPath::Shared);
-    let one_way = |direction| OpenOptions { aal: Aal::Aal34, direction };
+    let one_way = |direction| OpenOptions { aal: Aal::Aal34, direction, ..OpenOptions::default() };
     let at_beta = |buffer_octets| {
         let geometry = Geometry { send_ring: 4, receive_ring: 4, free_ring: 4, buffers: 4, buffer_octets };
         let config = EndpointConfig { host: "beta".into(), geometry, ..Default::default() };

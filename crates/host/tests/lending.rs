@@ -16,8 +16,8 @@ use wire::DropReason;
 const TIMEOUT: Option<Duration> = Some(Duration::from_secs(10));
 /// Best effort, and with credits.
 const CIRCUITS: [u16; 2] = [100, 101];
-const SENDING: OpenOptions = OpenOptions { aal: Aal::Aal5, direction: Direction::Send };
-const RECEIVING: OpenOptions = OpenOptions { aal: Aal::Aal5, direction: Direction::Receive };
+const SENDING: OpenOptions = OpenOptions { aal: Aal::Aal5, direction: Direction::Send, reliable: false };
+const RECEIVING: OpenOptions = OpenOptions { aal: Aal::Aal5, direction: Direction::Receive, reliable: false };
 
 fn lan() -> Lan {
     Lan::two_hosts(Carries::Cells, Everybody, |host| {

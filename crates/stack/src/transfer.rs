@@ -13,8 +13,9 @@
 //!
 //! and of the receiver, for each few PDUs: kind 2, the stream's number, the number of the first PDU that is missing,
 //! and 64 bits that say which of the 64 after that one have come. Kind 4, without more, answers a PDU of a stream that
-//! the receiver does not follow: its sender gives up at once rather than waiting. `docs/transfer.md` has both octet by
-//! octet.
+//! the receiver does not follow: its sender gives up at once rather than waiting. Kind 5 is the sender's last PDU, with
+//! the number of PDUs that are acknowledged. Kind 6 is a receiver's invitation on a call, before a stream.
+//! `docs/transfer.md` has all of them octet by octet.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -24,7 +25,7 @@ mod shell;
 #[cfg(test)]
 mod tests;
 
-pub use shell::{Progress, TransferError, receive_stream, send_stream};
+pub use shell::{Progress, TransferError, await_invitation, invite, receive_stream, receive_stream_from, send_stream};
 
 /// Octets before the stream's.
 pub const HEAD_OCTETS: usize = 16;
@@ -33,6 +34,8 @@ const DATA: u8 = 1;
 const ACK: u8 = 2;
 const LAST: u8 = 3;
 const REFUSED: u8 = 4;
+const CLOSED: u8 = 5;
+const INVITATION: u8 = 6;
 /// PDUs on their way at most: as many as an acknowledgement can speak of.
 pub const WINDOW: u64 = 64;
 /// Longest wait for an acknowledgement.
@@ -52,12 +55,22 @@ fn head(kind: u8, stream: u32, number: u64) -> [u8; HEAD_OCTETS] {
 fn parse(pdu: &[u8]) -> Option<(u8, u32, u64, &[u8])> {
     let (h, rest) = pdu.split_first_chunk::<HEAD_OCTETS>()?;
     let kind = h[2];
-    if h[..2] != *b"Cw" || !matches!(kind, DATA | ACK | LAST | REFUSED) {
+    if h[..2] != *b"Cw" || !matches!(kind, DATA | ACK | LAST | REFUSED | CLOSED | INVITATION) {
         return None;
     }
     let stream = u32::from_be_bytes([h[4], h[5], h[6], h[7]]);
     let number = u64::from_be_bytes([h[8], h[9], h[10], h[11], h[12], h[13], h[14], h[15]]);
     Some((kind, stream, number, rest))
+}
+
+/// Whether a PDU may be one with which a stream begins.
+pub fn may_begin(pdu: &[u8]) -> bool {
+    matches!(parse(pdu), Some((DATA | LAST, _, number, _)) if number < WINDOW)
+}
+
+/// Whether a receiver on a call says by this PDU that it takes streams.
+pub fn is_invitation(pdu: &[u8]) -> bool {
+    matches!(parse(pdu), Some((INVITATION, ..)))
 }
 
 #[derive(Debug)]
@@ -82,6 +95,8 @@ pub struct Sender {
     rto: Duration,
     last_progress: Time,
     refused: bool,
+    /// Octets of the stream that have arrived, those behind a gap left out.
+    acknowledged: u64,
     /// PDUs sent again.
     pub repeated: u64,
 }
@@ -99,6 +114,7 @@ impl Sender {
             rto: Duration::from_millis(200),
             last_progress: now,
             refused: false,
+            acknowledged: 0,
             repeated: 0,
         }
     }
@@ -111,6 +127,10 @@ impl Sender {
     /// Takes the stream's next octets, as one PDU; `last` ends it.
     pub fn push(&mut self, octets: &[u8], last: bool, now: Time) {
         debug_assert!(self.has_room());
+        if self.slots.is_empty() {
+            // While nothing was to be sent, nobody owed an answer.
+            self.last_progress = now;
+        }
         let number = self.first + self.slots.len() as u64;
         let mut pdu = head(if last { LAST } else { DATA }, self.stream, number).to_vec();
         pdu.extend_from_slice(octets);
@@ -155,6 +175,7 @@ impl Sender {
         while self.first < missing {
             if let Some(mut slot) = self.slots.pop_front() {
                 arrived(&mut slot);
+                self.acknowledged += (slot.pdu.len() - HEAD_OCTETS) as u64;
             }
             self.first += 1;
         }
@@ -219,7 +240,17 @@ impl Sender {
         self.ended && self.slots.is_empty()
     }
 
-    /// Whether the receiver follows another stream, or has missed the beginning of this one.
+    /// Octets of the stream that are known to have arrived.
+    pub fn acknowledged(&self) -> u64 {
+        self.acknowledged
+    }
+
+    /// The last PDU: nothing of the stream is sent from here on, be it whole or not.
+    pub fn closing(&self) -> [u8; HEAD_OCTETS] {
+        head(CLOSED, self.stream, self.first)
+    }
+
+    /// Whether the receiver has given up, follows another stream, or has missed the beginning of this one.
     pub fn is_refused(&self) -> bool {
         self.refused
     }
@@ -243,6 +274,8 @@ pub struct Receiver {
     urgent: bool,
     /// A stream to be refused.
     stranger: Option<u32>,
+    /// The sender sends nothing more.
+    closed: bool,
 }
 
 impl Receiver {
@@ -253,7 +286,11 @@ impl Receiver {
 
     /// A PDU that came from the sender. True if it belongs to the stream that is followed.
     pub fn handle_pdu(&mut self, pdu: &[u8]) -> bool {
-        let Some((kind @ (DATA | LAST), stream, number, octets)) = parse(pdu) else { return false };
+        let Some((kind @ (DATA | LAST | CLOSED), stream, number, octets)) = parse(pdu) else { return false };
+        if kind == CLOSED {
+            self.closed |= self.stream == Some(stream);
+            return self.stream == Some(stream);
+        }
         if self.stream.is_none() && number < WINDOW {
             self.stream = Some(stream);
         }
@@ -296,6 +333,16 @@ impl Receiver {
     /// A refusal, if a PDU of another stream has come.
     pub fn poll_refusal(&mut self) -> Option<[u8; HEAD_OCTETS]> {
         self.stranger.take().map(|stream| head(REFUSED, stream, 0))
+    }
+
+    /// A refusal of the stream that is followed: the receiver gives up.
+    pub fn refusal(&self) -> Option<[u8; HEAD_OCTETS]> {
+        self.stream.map(|stream| head(REFUSED, stream, 0))
+    }
+
+    /// Whether the sender sends nothing more.
+    pub fn is_closed(&self) -> bool {
+        self.closed
     }
 
     /// The next octets of the stream.

@@ -125,7 +125,7 @@ fn a_receiver_that_comes_in_the_middle_is_said_so_at_once() {
         s.spawn(move || {
             // The first receiver gives up after a while, as if it had died.
             let stopped = receive_stream(&mut first, channel, &mut io::sink(), &mut |octets| octets < 10_000_000);
-            assert!(matches!(stopped, Err(TransferError::Interrupted)));
+            assert!(matches!(stopped, Err(TransferError::Interrupted { .. })));
             drop(first);
             let (mut second, channel) = live.endpoint("beta");
             let mut got = Vec::new();
@@ -136,6 +136,33 @@ fn a_receiver_that_comes_in_the_middle_is_said_so_at_once() {
         over.store(true, Ordering::Relaxed);
         result
     });
-    assert!(matches!(result, Err(TransferError::Refused)), "{result:?}");
+    assert!(matches!(result, Err(TransferError::Refused { .. })), "{result:?}");
     assert!(begin.elapsed() < Duration::from_secs(20));
+}
+
+#[test]
+fn a_side_that_gives_up_ends_the_other_at_once_and_both_say_what_is_missing() {
+    let live = Live::new();
+    let begin = Instant::now();
+    for receiver_stops in [false, true] {
+        let (mut beta, to_alpha) = live.endpoint("beta");
+        let (mut alpha, to_beta) = live.endpoint("alpha");
+        let (sent, received) = std::thread::scope(|s| {
+            let mut goes_on = move |octets| !receiver_stops || octets < 1_000_000;
+            let receiver = s.spawn(move || receive_stream(&mut beta, to_alpha, &mut io::sink(), &mut goes_on));
+            let mut goes_on = |octets| receiver_stops || octets < 10_000_000;
+            let sent = send_stream(&mut alpha, to_beta, &mut io::repeat(7), 65_535, &mut goes_on);
+            (sent, receiver.join().unwrap())
+        });
+        let (sent, received) = (sent.unwrap_err(), received.unwrap_err());
+        let missing = |e: &TransferError| e.to_string().contains("missing");
+        assert!(missing(&sent) && missing(&received), "{sent}; {received}");
+        let told = if receiver_stops {
+            matches!(sent, TransferError::Refused { sent, acknowledged } if acknowledged > 0 && acknowledged < sent)
+        } else {
+            matches!(received, TransferError::GivenUp { octets } if octets > 0)
+        };
+        assert!(told, "{sent:?}; {received:?}");
+    }
+    assert!(begin.elapsed() < Duration::from_secs(20), "nobody waits for the time-out");
 }

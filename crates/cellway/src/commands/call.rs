@@ -3,6 +3,7 @@
 use crate::client::{self, ask_for, goes_on, interrupted};
 use crate::context::Context;
 use crate::output;
+use crate::ready::Ready;
 use crate::units;
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
@@ -80,6 +81,8 @@ pub(crate) struct Listen {
     /// End after so many calls have been released
     #[arg(long)]
     count: Option<u64>,
+    #[command(flatten)]
+    ready: Ready,
 }
 
 /// Shows the addresses of hosts.
@@ -158,12 +161,14 @@ pub(crate) fn run(context: &Context, call: &Call) -> Result<()> {
 /// `cellway listen`
 pub(crate) fn run_listen(context: &Context, listen: &Listen) -> Result<()> {
     let stop = interrupted()?;
+    listen.ready.check()?;
     let mut session = Session::open(&context.socket, &listen.host)?;
     let (_, addresses) = session.listen(listen.selector, listen.sap)?;
     if !context.json {
         let own = if addresses.is_empty() { "none yet".to_owned() } else { addresses.join(", ") };
         output::note(format_args!("{}: {own}", listen.host));
     }
+    listen.ready.say(context, &listen.host)?;
     let mut released = 0;
     while goes_on(&stop) && listen.count.is_none_or(|count| released < count) {
         let Some(event) = session.next_event(Some(LOOK))? else { continue };

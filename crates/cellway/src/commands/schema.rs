@@ -14,7 +14,7 @@ use control::results::doctor::Doctor;
 use control::results::drops::{Dropped, ExplainedReason};
 use control::results::relay::Relayed;
 use control::results::{
-    CaptureBegun, Captured, Failed, Guest, HostAddresses, LaneJoined, LaneServing, Listening, Pinged, Replayed,
+    CaptureBegun, Captured, Failed, Guest, HostAddresses, LaneJoined, LaneServing, Listening, Pinged, Ready, Replayed,
     Serving, Traced, Transferred, Ttcp,
 };
 use control::status::oam::{OamAlarms, OamStatus};
@@ -81,6 +81,7 @@ printed! {
     Dropped: "(drops --follow, one for each)";
     Demo: "demo";
     Listening: "(ip receive begins, on standard error)";
+    Ready: "(receive, listen or ttcp -r is ready, on standard error)";
     CaptureBegun: "(capture begins, on standard error)";
     Failed: "(a command fails, on standard error)";
 }

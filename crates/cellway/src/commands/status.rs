@@ -21,6 +21,9 @@ pub(crate) struct Status {
     /// Show it again each second until Ctrl-C
     #[arg(long)]
     pub(crate) watch: bool,
+    /// Show what has ended within the last hour too, with its last counters: calls' circuits, endpoints, links
+    #[arg(long)]
+    ended: bool,
 }
 
 /// The links as a table.
@@ -161,6 +164,25 @@ fn others_text(status: &Everything) -> String {
     )
 }
 
+/// What has ended as a table; nothing without any.
+fn ended_text(status: &Everything) -> String {
+    let rows: Vec<Vec<String>> = status
+        .ended
+        .iter()
+        .map(|e| {
+            let dropped: Vec<String> =
+                [&e.sent, &e.received].map(|c| drops(&c.dropped)).into_iter().filter(|d| !d.is_empty()).collect();
+            let name = format!("{} {}", e.kind, e.name);
+            let figures = [e.seconds.round(), e.sent.pdus as f64, e.received.pdus as f64].map(|n| n.to_string());
+            [vec![name], figures.to_vec(), vec![dropped.join(", ")]].concat()
+        })
+        .collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    format!("\n{}", output::table(&["ended", "seconds ago", "PDUs sent", "PDUs received", "dropped"], &rows))
+}
+
 fn overview(status: &Everything) -> String {
     let endpoints: Vec<Vec<String>> = status
         .endpoints
@@ -181,7 +203,7 @@ fn overview(status: &Everything) -> String {
     let head = ["endpoint", "events", "path", "channels", "PDUs sent", "PDUs received", "dropped"];
     let engine = &status.engine;
     format!(
-        "{}{}{}\n{}{}\n{}{}\nengine: {:.1} % busy in {:.0} s, {} rounds, {} sleeps, longest round {:.0} us; revision {}{}\n{}",
+        "{}{}{}\n{}{}\n{}{}{}\nengine: {:.1} % busy in {:.0} s, {} rounds, {} sleeps, longest round {:.0} us; revision {}{}\n{}",
         links_text(&status.links),
         switches_text(status),
         status.of_kinds.overview(),
@@ -189,6 +211,7 @@ fn overview(status: &Everything) -> String {
         others_text(status),
         output::table(&head, &endpoints),
         adapters_text(status),
+        ended_text(status),
         engine.busy_share * 100.0,
         engine.uptime_s,
         engine.rounds,
@@ -220,9 +243,11 @@ pub(crate) fn run(context: &Context, status: &Status) -> Result<()> {
     let stop = client::interrupted()?;
     loop {
         if context.json {
-            output::print_text::<Everything>(&ask_text(context, &Request::Status)?)?;
+            let request = if status.ended { Request::Ended } else { Request::Status };
+            output::print_text::<Everything>(&ask_text(context, &request)?)?;
         } else {
-            let mut now = ask_for::<Everything>(context, &Request::Overview)?;
+            let request = if status.ended { Request::Ended } else { Request::Overview };
+            let mut now = ask_for::<Everything>(context, &request)?;
             kinds().read_statuses(&mut now.of_kinds)?;
             if status.watch && std::io::stdout().is_terminal() {
                 output::stdout().write_all(b"\x1b[H\x1b[2J")?;

@@ -1,25 +1,29 @@
-//! `cellway send` and `cellway receive`.
+//! `cellway send` and `cellway receive`: what both have in common. Between two ends of ours a file is a stream of
+//! reliable transfer (`docs/transfer.md`); to anybody else it is single PDUs.
 
-use crate::client::{self, Input, goes_on, interrupted};
-use crate::context::Context;
-use crate::outfile::{OutFile, Overwriting};
-use crate::output;
-use crate::target::{self, Purpose, Role, Target};
-use crate::terminal::data_out;
+mod receive;
+mod send;
+
+pub(crate) use receive::run_receive;
+pub(crate) use send::run_send;
+
+use crate::outfile::Overwriting;
+use crate::ready::Ready;
+use crate::target::{Reliable, Target};
 use crate::units;
-use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use control::results::Transferred;
-use endpoint::SendError;
 use endpoint::calls::Sap;
 use sha2::{Digest, Sha256};
-use std::fs::File;
 use std::io::{Read, Write};
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// Sends standard input, or a file, over a circuit. Without --reliable it sends each PDU once, to any AAL5 peer, such
-/// as aread on Linux. With --reliable the peer is `cellway receive --reliable`, and every octet arrives.
+/// Sends standard input, or a file, over a circuit.
+///
+/// If the far end is `cellway receive` in the same network, or on a call, the file arrives whole or both ends fail. Any
+/// other AAL5 peer, such as aread on Linux, is sent single PDUs, each once; their loss is reported. A circuit that leaves
+/// the network needs --reliable at both ends. The result says which was used: reliable or datagrams.
 #[derive(Debug, Args)]
 pub(crate) struct Send {
     /// The host to send from
@@ -31,9 +35,15 @@ pub(crate) struct Send {
     /// Octets in each PDU
     #[arg(long, default_value_t = 9180, value_parser = clap::value_parser!(u32).range(1..=65535))]
     pdu: u32,
-    /// Number PDUs, wait for acknowledgements, retransmit lost PDUs
+    /// Number PDUs, wait for acknowledgements, retransmit lost PDUs, whatever is known of the far end; waits 30 s for it
     #[arg(long)]
     reliable: bool,
+    /// Send single PDUs, each once, whatever the far end is
+    #[arg(long, conflicts_with = "reliable")]
+    datagrams: bool,
+    /// Fail if any single PDU is not delivered
+    #[arg(long)]
+    strict: bool,
     /// The service access point to call at an address: any, llc, l2:0c, l3:0b, snap:00a03e-0001 or
     /// vendor:0060d7-01000003
     #[arg(long, default_value_t = Sap::ANY)]
@@ -44,8 +54,8 @@ pub(crate) struct Send {
     sdu: Option<u16>,
 }
 
-/// Receives from a circuit to standard output, or to a file, until Ctrl-C; with --reliable or --count, until all has
-/// arrived.
+/// Receives from a circuit to standard output, or to a file: a file from `cellway send` until it is whole, single PDUs
+/// until Ctrl-C, or until --count of them have arrived.
 #[derive(Debug, Args)]
 pub(crate) struct Receive {
     /// The host to receive at
@@ -54,12 +64,18 @@ pub(crate) struct Receive {
     circuit: Target,
     /// The file [default: standard output]. It is not changed until the first PDU arrives
     file: Option<PathBuf>,
-    /// Receive a stream from `cellway send --reliable`, and end with it
+    /// Take only a stream of reliable transfer: needed where the circuit leaves the network, there at both ends
     #[arg(long)]
     reliable: bool,
-    /// End after so many PDUs
-    #[arg(long)]
+    /// Take single PDUs as they are, whoever sends them
+    #[arg(long, conflicts_with = "reliable")]
+    datagrams: bool,
+    /// End after so many single PDUs; implies --datagrams
+    #[arg(long, conflicts_with = "reliable")]
     count: Option<u64>,
+    /// Fail if any single PDU is not delivered
+    #[arg(long)]
+    strict: bool,
     /// Give up after so many seconds without a PDU
     #[arg(long, value_name = "SECONDS", value_parser = units::seconds)]
     timeout: Option<Duration>,
@@ -68,12 +84,14 @@ pub(crate) struct Receive {
     sap: Sap,
     #[command(flatten)]
     overwriting: Overwriting,
+    #[command(flatten)]
+    ready: Ready,
 }
 
 impl Receive {
-    /// Whether it runs until Ctrl-C and can begin anew.
+    /// Whether it runs until Ctrl-C and can begin anew: single PDUs stand for themselves, a stream does not.
     pub(crate) fn is_endless(&self) -> bool {
-        self.file.is_none() && self.count.is_none() && !self.reliable
+        self.file.is_none() && self.datagrams && self.count.is_none()
     }
 }
 
@@ -107,134 +125,24 @@ pub(crate) fn hex(hash: Sha256) -> String {
     hash.finalize().iter().map(|b| format!("{b:02x}")).collect()
 }
 
+/// By reliable transfer, in results.
+const RELIABLE: &str = "reliable";
+/// By single PDUs, in results.
+const DATAGRAMS: &str = "datagrams";
+
+/// What a command speaks by its options.
+fn speaks(reliable: bool, datagrams: bool) -> Reliable {
+    match (reliable, datagrams) {
+        (true, _) => Reliable::Always,
+        (_, true) => Reliable::Never,
+        _ => Reliable::Negotiated,
+    }
+}
+
 fn text(done: &Transferred) -> String {
     let Transferred { octets, seconds, mbit_per_s, sha256, .. } = done;
-    format!("{octets} octets in {seconds:.3} s, {mbit_per_s:.1} Mbit/s, SHA-256 {sha256}")
-}
-
-/// `cellway send`
-pub(crate) fn run_send(context: &Context, send: &Send) -> Result<()> {
-    let stop = interrupted()?;
-    let (input, size): (Box<dyn Read>, _) = match &send.file {
-        Some(path) => {
-            let file = File::open(path).with_context(|| format!("{}", path.display()))?;
-            let size = file.metadata()?.len();
-            (Box::new(file), Some(size))
-        }
-        None => (Box::new(Input::new()?), None),
-    };
-    let mut input = Hashing { inner: input, hash: Sha256::new() };
-    let mut purpose = Purpose { sap: send.sap, ..Purpose::new(Role::Calls) };
-    // With --reliable a header comes before what a PDU carries: 9180 octets and the header are within the default.
-    purpose.sdu_octets = send.sdu.unwrap_or(purpose.sdu_octets.max(u16::try_from(send.pdu)?));
-    let (mut endpoint, channel, _held) = target::open(context, &send.host, send.circuit, purpose)?;
-    let bar = output::progress(size);
-    let begin = Instant::now();
-    if send.reliable {
-        let mut tell = |octets| {
-            bar.set_position(octets);
-            goes_on(&stop)
-        };
-        let (octets, repeated) =
-            stack::transfer::send_stream(&mut endpoint, channel, &mut input, send.pdu as usize, &mut tell)?;
-        bar.finish_and_clear();
-        let done = Transferred::new(octets, begin.elapsed(), hex(input.hash));
-        let done = Transferred { pdus_repeated: Some(repeated), ..done };
-        return output::print(context, &done, || text(&done));
-    }
-    let (mut octets, mut pdus) = (0, 0);
-    let mut buffer = vec![0; send.pdu as usize];
-    while goes_on(&stop) {
-        let n = input.read(&mut buffer)?;
-        if n == 0 {
-            break;
-        }
-        while let Err(e) = endpoint.send_copy(channel, &buffer[..n]) {
-            match e {
-                SendError::Full => endpoint.wait_send(Some(Duration::from_millis(200)))?,
-                e => bail!(e),
-            };
-            if !goes_on(&stop) {
-                bail!("interrupted");
-            }
-        }
-        octets += n as u64;
-        pdus += 1;
-        bar.set_position(octets);
-    }
-    while !endpoint.wait_sent(Some(Duration::from_millis(200)))? && goes_on(&stop) {}
-    bar.finish_and_clear();
-    let done = Transferred { pdus: Some(pdus), ..Transferred::new(octets, begin.elapsed(), hex(input.hash)) };
-    output::print(context, &done, || text(&done))
-}
-
-/// `cellway receive`
-pub(crate) fn run_receive(context: &Context, receive: &Receive) -> Result<()> {
-    let stop = interrupted()?;
-    let patience = receive.timeout;
-    patience.into_iter().for_each(client::within);
-    let out: Box<dyn Write> = match &receive.file {
-        Some(path) => Box::new(OutFile::open(path, receive.overwriting)?),
-        None => data_out(),
-    };
-    let mut out = Hashing { inner: out, hash: Sha256::new() };
-    let purpose = Purpose { sap: receive.sap, ..Purpose::new(Role::Listens) };
-    let (mut endpoint, channel, mut held) = target::open(context, &receive.host, receive.circuit, purpose)?;
-    let bar = output::progress(None);
-    let mut begin = Instant::now();
-    let mut heard = Instant::now();
-    let silent = |heard: Instant| patience.is_some_and(|p| heard.elapsed() > p);
-    if receive.reliable {
-        let mut last = 0;
-        let mut tell = |octets| {
-            bar.set_position(octets);
-            if octets != last || last == 0 {
-                if last == 0 && octets > 0 {
-                    begin = Instant::now();
-                }
-                if octets != last {
-                    heard = Instant::now();
-                }
-                last = octets;
-            }
-            goes_on(&stop) && !silent(heard)
-        };
-        let octets = stack::transfer::receive_stream(&mut endpoint, channel, &mut out, &mut tell)?;
-        bar.finish_and_clear();
-        let done = Transferred::new(octets, begin.elapsed(), hex(out.hash));
-        return output::print_beside(context, receive.file.is_none(), &done, || text(&done));
-    }
-    let (mut octets, mut pdus) = (0u64, 0u64);
-    while goes_on(&stop) && receive.count.is_none_or(|n| pdus < n) {
-        match endpoint.receive(Some(Duration::from_millis(100)))? {
-            Some(sdu) => {
-                if pdus == 0 {
-                    begin = Instant::now();
-                }
-                out.write_all(&sdu)?;
-                octets += sdu.len() as u64;
-                pdus += 1;
-                heard = Instant::now();
-                bar.set_position(octets);
-            }
-            None => {
-                if pdus > 0 {
-                    out.flush()?;
-                }
-                if held.is_over()? {
-                    break;
-                }
-                if silent(heard) {
-                    bail!("nothing came for {:?}", patience.unwrap_or_default());
-                }
-            }
-        }
-    }
-    // If nothing has come, what was in the file stays.
-    if pdus > 0 {
-        out.flush()?;
-    }
-    bar.finish_and_clear();
-    let done = Transferred { pdus: Some(pdus), ..Transferred::new(octets, begin.elapsed(), hex(out.hash)) };
-    output::print_beside(context, receive.file.is_none(), &done, || text(&done))
+    let how = done.transfer.as_deref().map(|how| format!(", {how}")).unwrap_or_default();
+    let lost = done.delivery.as_ref().and_then(control::delivery::Delivery::text);
+    let lost = lost.map(|lost| format!("\n{lost}")).unwrap_or_default();
+    format!("{octets} octets in {seconds:.3} s, {mbit_per_s:.1} Mbit/s{how}, SHA-256 {sha256}{lost}")
 }

@@ -1,18 +1,22 @@
 //! `cellway ttcp`: the classic, over a circuit. As over UDP, small PDUs say begin and end, so that it measures against
-//! other ttcps for ATM too.
+//! other ttcps for ATM too. Those of ours say how many PDUs are between them ([`marks`]).
 //!
 //! PDUs leave and come by a [`Transport`]: here the endpoint's buffers; the laboratory's program has others.
 
+mod marks;
 mod sdus;
 
 pub use sdus::{Sdus, pattern};
 
 use crate::client::{Size, goes_on, interrupted};
 use crate::context::Context;
+use crate::far_end::UNATTENDED;
 use crate::output;
-use crate::target::{self, Purpose, Role, Target};
+use crate::ready::Ready;
+use crate::target::{self, Held, Purpose, Role, Target};
 use anyhow::{Result, bail};
 use clap::Args;
+use control::delivery::Delivery;
 use control::results::Ttcp as Figures;
 use endpoint::calls::Sap;
 use endpoint::{Aal, ChannelId, Endpoint, SendError};
@@ -23,6 +27,9 @@ use wire::CircuitId;
 
 /// A PDU no longer than this says begin or end.
 const MARK_OCTETS: usize = 16;
+
+/// PDUs that are sent unless told otherwise.
+const COUNT: u64 = 2048;
 
 /// Octets of the longest SDU of AAL5.
 pub const MOST_OCTETS: u32 = wire::aal5::MAX_SDU_OCTETS as u32;
@@ -45,15 +52,20 @@ pub struct Ttcp {
     /// Octets in each PDU
     #[arg(short = 'l', long, default_value_t = 8192, value_parser = clap::value_parser!(u32).range(17..=MOST_OCTETS as i64))]
     pub length: u32,
-    /// Number of PDUs
-    #[arg(short = 'n', long, default_value_t = 2048)]
-    count: u64,
+    /// Number of PDUs [default: 2048; with -r, what the transmitter says]
+    #[arg(short = 'n', long)]
+    count: Option<u64>,
     /// The adaptation layer: both sides the same
     #[arg(long, value_enum, default_value_t = Layer::Aal5)]
     pub aal: Layer,
     /// Number the PDUs and compare received with sent data; both sides the same
     #[arg(long)]
     pub check: bool,
+    /// Fail if any PDU is not delivered
+    #[arg(long)]
+    strict: bool,
+    #[command(flatten)]
+    ready: Ready,
 }
 
 /// Adaptation layers with SDUs.
@@ -99,9 +111,10 @@ pub trait Transport {
         endpoint.send_copy(channel, sdus.pdu(self))
     }
 
-    /// The next SDU, with its octets if they are `wanted`; `None`, if none comes within `patience`.
+    /// The next SDU, with its octets if they are `wanted`, or if it is so short that it may be a mark; `None`, if none comes within `patience`.
     fn receive(&mut self, endpoint: &mut Endpoint, patience: Duration, wanted: bool) -> Result<Option<Received>> {
-        Ok(endpoint.receive(Some(patience))?.map(|sdu| (sdu.len(), wanted.then(|| sdu.to_vec()))))
+        let received = endpoint.receive(Some(patience))?;
+        Ok(received.map(|sdu| (sdu.len(), (wanted || sdu.len() <= MARK_OCTETS).then(|| sdu.to_vec()))))
     }
 }
 
@@ -137,6 +150,7 @@ fn transmit(
     stop: &AtomicBool,
     [first, last]: [&[u8]; 2],
     mut send: impl FnMut(&mut Endpoint) -> Result<(), SendError>,
+    before_last: impl FnOnce() -> Result<()>,
 ) -> Result<Duration> {
     push(endpoint, stop, |endpoint| endpoint.send_copy(channel, first))?;
     let begin = Instant::now();
@@ -145,6 +159,7 @@ fn transmit(
     }
     while !endpoint.wait_sent(Some(Duration::from_millis(200)))? && goes_on(stop) {}
     let took = begin.elapsed();
+    before_last()?;
     for _ in 0..4 {
         std::thread::sleep(Duration::from_millis(20));
         push(endpoint, stop, |endpoint| endpoint.send_copy(channel, last))?;
@@ -156,7 +171,18 @@ fn transmit(
 /// `cellway ttcp`
 pub(crate) fn run(context: &Context, ttcp: &Ttcp) -> Result<()> {
     let figures = measure(context, ttcp, &mut Plain)?;
-    output::print(context, &figures, || text(&figures))
+    output::print(context, &figures, || text(&figures))?;
+    failed(ttcp, &figures)
+}
+
+/// Fails if PDUs were lost that were not to be.
+fn failed(ttcp: &Ttcp, figures: &Figures) -> Result<()> {
+    let lost = figures.delivery.as_ref().and_then(Delivery::text);
+    match lost {
+        Some(lost) if ttcp.strict => bail!(lost),
+        _ if ttcp.strict && figures.pdus_lost.is_some_and(|n| n > 0) => bail!("{}", text(figures)),
+        _ => Ok(()),
+    }
 }
 
 /// Transmits or receives, from begin to end.
@@ -164,26 +190,49 @@ pub fn measure(context: &Context, ttcp: &Ttcp, transport: &mut impl Transport) -
     let stop = interrupted()?;
     let role = if ttcp.transmit { Role::Calls } else { Role::Listens };
     let (aal, size) = transport.endpoint(ttcp.aal.into());
-    let purpose = Purpose { aal, size, sap: Sap::TTCP, sdu_octets: u16::try_from(ttcp.length)?, ..Purpose::new(role) };
+    let ready = ttcp.receive.then_some(ttcp.ready);
+    ttcp.ready.check()?;
+    let (sap, sdu_octets, sends) = (Sap::TTCP, u16::try_from(ttcp.length)?, ttcp.transmit);
+    let purpose = Purpose { aal, size, sap, sdu_octets, sends, ready, ..Purpose::new(role) };
     let (mut endpoint, channel, held) = target::open(context, &ttcp.host, ttcp.circuit, purpose)?;
     transport.begin(&mut endpoint, held.circuit)?;
     if ttcp.receive {
-        return receive(&mut endpoint, transport, ttcp, &stop);
+        return receive(&mut endpoint, &held, transport, ttcp, &stop);
     }
     let mut sdus = Sdus::new(ttcp.length as usize, ttcp.check);
-    let marks = [b"ttcp", b"done"].map(|mark| transport.frame(mark, None).into_owned());
+    let count = ttcp.count.unwrap_or(COUNT);
+    let marks = marks::of(count).map(|mark| transport.frame(&mark, None).into_owned());
     let send = |endpoint: &mut Endpoint| {
         transport.send(endpoint, channel, &mut sdus)?;
         sdus.taken();
         Ok(())
     };
-    let took = transmit(&mut endpoint, channel, ttcp.count, &stop, [&marks[0], &marks[1]], send)?;
-    Ok(Figures::new("transmit", ttcp.count * u64::from(ttcp.length), ttcp.count, took))
+    // Before the last marks: whoever has one of them goes.
+    let mut sent = None;
+    let look = || held.path.sent(&|| goes_on(&stop)).map(|found| sent = found);
+    let sent_pdus = if held.missing.is_some() { count.min(UNATTENDED) } else { count };
+    let took = transmit(&mut endpoint, channel, sent_pdus, &stop, [&marks[0], &marks[1]], send, look)?;
+    if let Some(missing) = held.missing {
+        return Err(missing);
+    }
+    let mut figures = Figures::new("transmit", count * u64::from(ttcp.length), count, took);
+    if let Some(sent) = sent {
+        sent.check(false)?;
+        figures.delivery = Some(sent.delivery);
+    }
+    Ok(figures)
 }
 
 /// Receives from begin to end.
-fn receive(endpoint: &mut Endpoint, transport: &mut impl Transport, ttcp: &Ttcp, stop: &AtomicBool) -> Result<Figures> {
+fn receive(
+    endpoint: &mut Endpoint,
+    held: &Held,
+    transport: &mut impl Transport,
+    ttcp: &Ttcp,
+    stop: &AtomicBool,
+) -> Result<Figures> {
     let (mut octets, mut pdus, mut changed) = (0u64, 0u64, 0u64);
+    let mut said = None;
     let mut begin: Option<Instant> = None;
     let mut last = Instant::now();
     while goes_on(stop) {
@@ -193,6 +242,9 @@ fn receive(endpoint: &mut Endpoint, transport: &mut impl Transport, ttcp: &Ttcp,
             }
             continue;
         };
+        if came <= MARK_OCTETS {
+            said = said.or(sdu.as_deref().and_then(marks::count));
+        }
         if came <= MARK_OCTETS && pdus > 0 {
             break;
         }
@@ -207,9 +259,10 @@ fn receive(endpoint: &mut Endpoint, transport: &mut impl Transport, ttcp: &Ttcp,
     }
     let took = begin.map_or(Duration::ZERO, |b| last.saturating_duration_since(b));
     let mut figures = Figures::new("receive", octets, pdus, took);
-    figures.pdus_expected = Some(ttcp.count);
-    figures.pdus_lost = Some(ttcp.count.saturating_sub(pdus));
+    figures.pdus_expected = ttcp.count.or(said);
+    figures.pdus_lost = figures.pdus_expected.map(|expected| expected.saturating_sub(pdus));
     figures.pdus_changed = ttcp.check.then_some(changed);
+    figures.delivery = held.path.received()?;
     Ok(figures)
 }
 
@@ -218,8 +271,9 @@ pub fn text(f: &Figures) -> String {
     let expected = f.pdus_expected.unwrap_or_default();
     let lost = f.pdus_lost.map(|n| format!(", {n} of {expected} lost")).unwrap_or_default();
     let changed = f.pdus_changed.map(|n| format!(", {n} changed")).unwrap_or_default();
+    let missing = f.delivery.as_ref().and_then(Delivery::text).map(|text| format!("\n{text}")).unwrap_or_default();
     format!(
-        "ttcp {}: {} octets in {} PDUs, {:.3} s: {:.2} Mbit/s of 10^6, {:.2} Mbit/s of 2^20, {:.0} PDUs/s{lost}{changed}",
+        "ttcp {}: {} octets in {} PDUs, {:.3} s: {:.2} Mbit/s of 10^6, {:.2} Mbit/s of 2^20, {:.0} PDUs/s{lost}{changed}{missing}",
         f.role, f.octets, f.pdus, f.seconds, f.mbit_per_s, f.mbit_2_20_per_s, f.pdus_per_s,
     )
 }

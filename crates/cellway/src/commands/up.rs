@@ -93,6 +93,7 @@ pub(crate) fn run(context: &Context, up: &Up) -> Result<()> {
         daemon.serve_peers();
         if look.is_multiple_of(20) {
             daemon.log_alarms();
+            daemon.log_ended();
         }
         let may_begin = reading.as_ref().is_none_or(|reading| reading.begun.elapsed() >= PATIENCE);
         if may_begin && hangup.swap(false, Ordering::Relaxed) {

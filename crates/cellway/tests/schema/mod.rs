@@ -144,7 +144,10 @@ fn results_are_what_their_schemas_say() {
     let file = here("recording");
     let mut capture = start(&net, &["capture", "alpha:0 - s1:0", &file, "--format", "atmtcp"]);
     schemas.hold("(capture begins, on standard error)", &line(capture.0.stderr.take().unwrap()));
+    let mut receiving = start(&net, &["receive", "beta", "0.100", "/dev/null"]);
+    schemas.hold("(receive, listen or ttcp -r is ready, on standard error)", &line(receiving.0.stderr.take().unwrap()));
     net.done(&["send", "alpha", "0.100", &here("from")]);
+    assert!(receiving.0.wait().unwrap().success());
     schemas.hold("capture", &ended(capture));
     let replayed = schemas.done(&net, "replay", &[&file]);
     assert!(!replayed.as_array().unwrap().is_empty());

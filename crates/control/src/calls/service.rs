@@ -10,6 +10,7 @@ use super::channel::{self, Channels};
 use super::layout::Layout;
 use super::report::CallsStatus;
 use super::tables::{self, Installed};
+use crate::ended::Ended;
 use crate::hops;
 use endpoint::times::timespec;
 use host::engine::EngineHandle;
@@ -51,6 +52,8 @@ struct Inner {
 
 struct Shared {
     engine: EngineHandle,
+    /// Where the counters go of circuits in switches whose calls end.
+    ended: Ended,
     inner: Mutex<Inner>,
     bell: Arc<Bell>,
     news: OwnedFd,
@@ -94,7 +97,7 @@ impl Service {
     ///
     /// # Errors
     /// The system has no thread or descriptor for it.
-    pub fn start(engine: EngineHandle) -> anyhow::Result<Self> {
+    pub fn start(engine: EngineHandle, ended: Ended) -> anyhow::Result<Self> {
         let event = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         let inner = Inner {
             controller: CallController::default(),
@@ -105,6 +108,7 @@ impl Service {
         };
         let shared = Arc::new(Shared {
             engine: engine.named("calls"),
+            ended,
             inner: Mutex::new(inner),
             bell: Arc::new(Bell(event()?)),
             news: event()?,
@@ -339,7 +343,8 @@ impl Shared {
             }
             let places = inner.places.clone();
             let done = self.engine.with(move |core| (tables::carry_out(core, &changes, &places), changes));
-            let Ok((failed, changes)) = done else { return };
+            let Ok(((failed, ended), changes)) = done else { return };
+            self.ended.note(ended);
             for at in failed {
                 inner.controller.handle_failure(&changes[at], now);
             }

@@ -7,6 +7,7 @@
 
 use super::call_controller::{Change, Channel};
 use super::channel::{HostSide, MAX_SDU_OCTETS};
+use crate::ended::Record;
 use endpoint::Aal;
 use host::engine::Core;
 use host::{CircuitConfig, EndpointId, HostInterface};
@@ -14,7 +15,7 @@ use net::topology::CircuitTable;
 use net::{End, LinkConfig, LinkId, NodeId, RouteOptions, SwitchElement};
 use std::collections::HashMap;
 use traffic::Contract;
-use wire::{CircuitId, Label, Vci, Vpi};
+use wire::{CircuitId, Counters, DropReason, Label, Vci, Vpi};
 
 /// Where an interface's channels end.
 #[derive(Debug, Clone)]
@@ -216,15 +217,43 @@ fn join(switch: &mut SwitchElement, a: (u16, Label), b: (u16, Label)) -> Result<
 }
 
 /// Carries changes out, in order; gives those that failed.
-pub fn carry_out(core: &mut Core, changes: &[Change], places: &HashMap<(String, u16), Installed>) -> Vec<usize> {
-    let mut failed = Vec::new();
+/// With them come the last counters of circuits in switches that end and have dropped something.
+pub fn carry_out(
+    core: &mut Core,
+    changes: &[Change],
+    places: &HashMap<(String, u16), Installed>,
+) -> (Vec<usize>, Vec<Record>) {
+    let (mut failed, mut ended) = (Vec::new(), Vec::new());
     for (at, change) in changes.iter().enumerate() {
+        note_ended(core, change, &mut ended);
         if let Err(why) = one(core, change, places) {
             tracing::debug!("a call's circuit was not made: {why}");
             failed.push(at);
         }
     }
-    failed
+    (failed, ended)
+}
+
+/// Keeps what a switch has dropped of a call's circuit that a change ends.
+fn note_ended(core: &mut Core, change: &Change, ended: &mut Vec<Record>) {
+    let (switch, ways) = match change {
+        Change::Part { switch, ends: [a, b] } => (switch, vec![[a, b], [b, a]]),
+        Change::Branch { switch, ends: [root, leaf], contract: None, .. } => (switch, vec![[root, leaf]]),
+        _ => return,
+    };
+    let node = core.fabric.node(switch).and_then(|node| core.network.peek_node::<SwitchElement>(node));
+    let Some(element) = node else { return };
+    for [from, to] in ways {
+        let counted = element.circuit_counters((from.0, Label::Vc(from.1)), (to.0, Label::Vc(to.1)));
+        let Some(counted) = counted.filter(|counted| counted.dropped > 0) else { continue };
+        let (mut given, mut passed) = (Counters::default(), Counters::default());
+        given.pass([counted.received, 0, 0]);
+        passed.pass([counted.sent(), 0, 0]);
+        given.drop_n(DropReason::NonConforming, counted.policed);
+        given.drop_n(DropReason::EarlyDiscard, counted.early);
+        given.drop_n(DropReason::QueueFull, counted.overflowed());
+        ended.push(Record { kind: "switch", name: format!("{switch}:{} {}", to.0, to.1), counters: [given, passed] });
+    }
 }
 
 fn one(core: &mut Core, change: &Change, places: &HashMap<(String, u16), Installed>) -> Result<(), String> {

@@ -30,6 +30,12 @@ impl Sap {
     pub const TTCP: Sap =
         Sap { high: Some(HighLayer::Vendor { oui: [0, 0x60, 0xd7], application: [1, 0, 0, 3] }), low: None };
 
+    /// Cellway's reliable transfer (`docs/transfer.md`): what a caller offers by this, the called side invites. A user's
+    /// own broadband high layer information (UNI 3.1 section 5.4.5.8).
+    pub fn reliable_transfer() -> Self {
+        Sap { high: Octets::new(b"Cellway1").map(HighLayer::User), low: None }
+    }
+
     /// A layer 2 protocol by its code.
     pub fn layer2(protocol: u8) -> Self {
         let layer2 = Some(Layer2 { protocol, mode: None, window: None, user: None });

@@ -49,7 +49,7 @@ impl HostInterface {
     /// # Errors
     /// No such circuit or endpoint, or somebody else has it.
     pub fn open(&mut self, id: EndpointId, circuit: CircuitId, aal: Aal) -> Result<ChannelId, OpenError> {
-        self.open_with(id, circuit, OpenOptions { aal, direction: Direction::Both })
+        self.open_with(id, circuit, OpenOptions { aal, ..OpenOptions::default() })
     }
 
     /// Opens a circuit on an endpoint.
@@ -62,7 +62,7 @@ impl HostInterface {
         circuit: CircuitId,
         options: OpenOptions,
     ) -> Result<ChannelId, OpenError> {
-        let OpenOptions { aal, direction } = options;
+        let OpenOptions { aal, direction, reliable } = options;
         let endpoint = self.endpoints.find(id).ok_or(OpenError::NoEndpoint)?;
         let sends_only = direction == Direction::Send && aal == Aal::Aal5;
         if endpoint.lends.is_some() && (!sends_only || endpoint.has_opened()) {
@@ -85,7 +85,7 @@ impl HostInterface {
         if aal == Aal::Aal34 {
             c.open_aal34(direction.receives().then(|| endpoint.buffer_octets()));
         }
-        let user = Some(User { endpoint: id, channel: number.0, aal });
+        let user = Some(User { endpoint: id, channel: number.0, aal, reliable });
         if aal == Aal::Oam {
             c.oam = user;
         } else {
@@ -150,7 +150,7 @@ impl HostInterface {
         }
         let id = EndpointId(self.next_id);
         self.next_id += 1;
-        let user = Some(User { endpoint: id, channel: u32::MAX, aal: Aal::Aal5 });
+        let user = Some(User { endpoint: id, channel: u32::MAX, aal: Aal::Aal5, reliable: false });
         (c.sender, c.receiver, c.direct) = (user, user, Cut::new(cut));
         self.claims.insert(id, circuit.key());
         Ok(id)

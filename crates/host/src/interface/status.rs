@@ -3,6 +3,7 @@
 use super::HostInterface;
 use crate::channels::EndpointId;
 use crate::circuit::{Circuit, CircuitCounts, CircuitStatus};
+use crate::ended::EndedCounts;
 use crate::events::EventCounts;
 use crate::host_endpoint::HostEndpoint;
 use std::collections::HashMap;
@@ -57,6 +58,17 @@ impl HostInterface {
     /// Endpoints by their numbers, those after one of them, `most` at most.
     pub fn endpoints_after(&self, after: Option<EndpointId>, most: usize) -> Vec<EndpointStatus> {
         self.endpoints.after(after).iter().take(most).map(endpoint_status).collect()
+    }
+
+    /// Circuits and endpoints that have ended, with their last counters: the oldest, `most` at most. They are forgotten
+    /// here.
+    pub fn take_ended(&mut self, most: usize) -> Vec<EndedCounts> {
+        self.ended.take(most)
+    }
+
+    /// How many more have ended, for which there was no room, since this was asked last.
+    pub fn take_missed_ended(&mut self) -> u64 {
+        self.ended.take_missed()
     }
 
     /// What came for circuits that are not here.

@@ -68,7 +68,7 @@ impl World {
             host.lend(id, Lent::of_nothing(geometry)).unwrap();
         }
         let direction = if at == 0 { Direction::Send } else { Direction::Receive };
-        let channel = host.open_with(id, circuit(), OpenOptions { aal: Aal::Aal5, direction }).unwrap();
+        let channel = host.open_with(id, circuit(), OpenOptions { direction, ..OpenOptions::default() }).unwrap();
         Application { id, channel: channel.0, local }
     }
 

@@ -278,8 +278,9 @@ fn a_channel_that_receives_and_closes_does_not_cut_the_sdu_that_leaves_on_anothe
     (100..102).for_each(|vci| stage.add(vci, paced()));
     let (mut both, circuit) = (stage.open(0, 101), CircuitId::new(0, 100).unwrap());
     let _receiver = stage.open(1, 100);
-    let [receives, sends] = [Direction::Receive, Direction::Send]
-        .map(|direction| stage.host(0).open_with(both.id, circuit, OpenOptions { aal: Aal::Aal5, direction }).unwrap());
+    let [receives, sends] = [Direction::Receive, Direction::Send].map(|direction| {
+        stage.host(0).open_with(both.id, circuit, OpenOptions { direction, ..OpenOptions::default() }).unwrap()
+    });
     both.channel = sends;
     push(&mut both, 1);
     stage.pass(3 * STEP, true);

@@ -186,6 +186,12 @@ impl SwitchElement {
         Some(switch::CircuitCounters { policed, ..branch.counters })
     }
 
+    /// The route of a circuit's cells that come in at `port`: its channel's, else its path's.
+    pub fn route_of(&self, port: u16, circuit: CircuitId) -> Option<RouteInfo> {
+        let at = self.ports.get(port.into())?.lookup(circuit)?;
+        Some(self.routes.get(at as usize)?.as_ref()?.info(&self.cells))
+    }
+
     /// Whether a VC or a VP of this label is in use at `port`, as input.
     pub fn has_route(&self, port: u16, label: Label) -> bool {
         self.has_port(port) && self.table(port, label).get(key(label)).is_some()

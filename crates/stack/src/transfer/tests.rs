@@ -172,3 +172,56 @@ proptest::proptest! {
         }
     }
 }
+
+/// A sender of two PDUs, of which the receiver has one.
+fn half_way() -> (Sender, Receiver) {
+    let (mut sender, mut receiver) = (Sender::new(7, Time::ZERO), Receiver::new());
+    for last in [false, true] {
+        sender.push(b"half", last, Time::ZERO);
+    }
+    receiver.handle_pdu(sender.poll_transmit().unwrap());
+    sender.sent(Time::ZERO);
+    let ack = receiver.poll_transmit(true).unwrap();
+    sender.handle_pdu(&ack, Time::ZERO);
+    (sender, receiver)
+}
+
+#[test]
+fn a_receiver_knows_from_the_senders_last_pdu_whether_the_stream_is_whole() {
+    let (mut sender, mut receiver) = half_way();
+    assert_eq!(sender.acknowledged(), 4);
+    let mut other = sender.closing();
+    other[4..8].copy_from_slice(&8u32.to_be_bytes());
+    assert!(!receiver.handle_pdu(&other) && !receiver.is_closed(), "another stream's");
+    assert!(receiver.handle_pdu(&sender.closing()));
+    assert!(receiver.is_closed() && !receiver.is_done(), "given up in the middle");
+
+    let (_, mut receiver) = half_way();
+    receiver.handle_pdu(sender.poll_transmit().unwrap());
+    sender.sent(Time::ZERO);
+    sender.handle_pdu(&receiver.poll_transmit(true).unwrap(), Time::ZERO);
+    receiver.handle_pdu(&sender.closing());
+    while receiver.poll_octets().is_some() {}
+    assert!(sender.is_done() && sender.acknowledged() == 8 && receiver.is_done() && receiver.is_closed());
+}
+
+#[test]
+fn a_sender_hears_that_its_receiver_gives_up() {
+    let (mut sender, receiver) = half_way();
+    assert!(Receiver::new().refusal().is_none(), "of no stream");
+    sender.handle_pdu(&receiver.refusal().unwrap(), Time::ZERO);
+    assert!(sender.is_refused());
+}
+
+#[test]
+fn only_the_first_pdus_of_a_stream_begin_one_and_an_invitation_is_none() {
+    let mut sender = Sender::new(7, Time::ZERO);
+    sender.push(b"text", true, Time::ZERO);
+    assert!(may_begin(sender.poll_transmit().unwrap()));
+    let invitation = head(INVITATION, 0, 0);
+    assert!(is_invitation(&invitation) && !may_begin(&invitation));
+    for other in [&head(DATA, 7, WINDOW)[..], &head(ACK, 7, 0), &head(REFUSED, 7, 0), &sender.closing(), b"Cw", b"text"]
+    {
+        assert!(!may_begin(other) && !is_invitation(other), "{other:?}");
+    }
+}
