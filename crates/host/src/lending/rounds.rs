@@ -6,7 +6,7 @@ use crate::lent::Lent;
 use crate::{CircuitConfig, HostEndpoint};
 use endpoint::layout::{self, Descriptor, Head};
 use endpoint::segment::Segment;
-use endpoint::{Aal, DataPath, Direction, Events, Geometry, Local, OpenOptions};
+use endpoint::{DataPath, Direction, Events, Geometry, Local, OpenOptions};
 use net::{Carries, End, LinkConfig, Network, NodeId};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
