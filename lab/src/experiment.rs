@@ -429,6 +429,7 @@ fn run_whole<'a>(
     let failed = Vec::new();
     let mut run = Run { seed, quick, live, name, machines, memo, off, failed, reads, outcome, trace };
     experiment.run(&mut run)?;
+    run.failed.dedup();
     if !run.failed.is_empty() {
         return Err(ProfileError::Failed(run.failed.join("; ")));
     }
