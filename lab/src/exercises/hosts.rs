@@ -63,9 +63,9 @@ pub(super) fn start_of_the_clock(random: &mut Random) -> Result<Exercise, Profil
     let machine = neptune(&[])?;
     let faster = |octets: f64, pdus| {
         let outcome = looped(&machine, octets as usize, pdus, false)?;
-        Ok(outcome.received_mbit_s / outcome.sent_mbit_s)
+        Ok(outcome.received_mbit_s / outcome.sent_mbit_s.max(1e-9))
     };
-    let of = |what, ratio: f64| Asked { what, unit: "1: yes, 0: no", answer: f64::from(ratio > 1.2), tolerance: 0.0 };
+    let of = |what, ratio: f64| Asked { what, unit: "1: yes, 0: no", answer: f64::from(ratio > 2.0), tolerance: 0.0 };
     let asked = vec![
         of("with the smaller datagrams", faster(sizes[0], 2048)?),
         of("with the larger ones", faster(sizes[1], 400)?),
@@ -75,8 +75,8 @@ pub(super) fn start_of_the_clock(random: &mut Random) -> Result<Exercise, Profil
         title: "The start of the clock",
         question: format!(
             "A sender and a receiver share one processor by time slices of 200 ms. The sender writes 2048 datagrams of {} octets, \
-             or 400 of {}; the receiver's timer starts when it reads a small first datagram. Does the receiver seem faster \
-             than the sender by a fifth or more?",
+             or 400 of {}; the receiver's timer starts when it reads a small first datagram. Does the receiver seem \
+             more than twice as fast as the sender?",
             sizes[0], sizes[1]
         ),
         drawn: vec![("small", sizes[0]), ("large", sizes[1])],

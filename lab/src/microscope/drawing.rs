@@ -48,7 +48,7 @@ fn bar(svg: &mut String, scale: &Scale, event: &Event, y: f64, colour: &str, own
         escape(&title)
     );
     let fits = (width / CHARACTER) as usize;
-    if own && event.concern == Concern::Works && fits >= event.what.len() + 1 {
+    if own && event.concern == Concern::Works && fits > event.what.len() {
         let _ = write!(
             svg,
             "<text x=\"{:.1}\" y=\"{:.1}\" fill=\"#fff\" font-size=\"11\">{}</text>",
