@@ -57,6 +57,35 @@ fn three_senders_lose_nothing_in_a_myrinet_and_whole_messages_at_the_memory_behi
     assert!(apic.0 > 10 && apic.1.iter().any(|(reason, _)| *reason == DropReason::EarlyDiscard), "{apic:?}");
 }
 
+/// Runs of a Myrinet's mappers so far.
+fn maps(net: &mut Myrinet, hosts: usize) -> u64 {
+    (0..hosts).map(|host| net.look(host).map_or(0, |lanai| lanai.mapping().maps())).sum()
+}
+
+#[test]
+fn a_myrinet_at_full_load_loses_nothing_over_many_runs_of_its_mapper_whatever_the_size() {
+    let fast = HostCosts { copy: 0.0, ..COSTS };
+    let (lanai, links) = (lanai::Config::default(), lanai::fabric::Config::default());
+    for octets in [16, 256, 1024, 8192] {
+        for senders in [1, 3] {
+            let hosts = senders + 1;
+            let mut net = Myrinet::new(hosts, lanai, links, BUFFERS).unwrap();
+            let first = maps(&mut net, hosts);
+            let flows: Vec<Flow> = (1..hosts).map(|from| Flow::stream(from, To::Host(0), octets)).collect();
+            let mut ground = Ground::new(&mut net, hosts, fast);
+            // The mapper is at work as often as in a network of a description's default.
+            let lengths = [Duration::from_millis(500), Duration::from_millis(50)];
+            let carried = run_and_drain(&mut ground, &flows, lengths[0], lengths[1]);
+            let dropped = ground.dropped();
+            let runs = maps(&mut net, hosts) - first;
+            assert!(runs >= 3, "{octets} octets from {senders}: the mapper has run {runs} times");
+            let lost: Vec<u64> = carried.iter().map(|flow| flow.taken - flow.came[0]).collect();
+            assert!(lost.iter().all(|n| *n == 0) && dropped.is_empty(), "{octets} octets: {lost:?} {dropped:?}");
+            assert!(carried.iter().all(|flow| flow.damaged == 0 && flow.came[0] > 100), "{octets} octets: {carried:?}");
+        }
+    }
+}
+
 #[test]
 fn tcp_arrives_whole_over_each_and_no_faster_than_its_processor() {
     for mut net in all(2, BUFFERS) {
