@@ -163,6 +163,7 @@ impl Session {
                 let options = OpenOptions {
                     aal: [Aal::Aal5, Aal::Aal0, Aal::Aal34, Aal::Oam][c as usize % 4],
                     direction: [Direction::Both, Direction::Send, Direction::Receive][d as usize % 3],
+                    reliable: d >= 128,
                 };
                 let _ = self.host(which).open_with(id, circuit, options);
             }
