@@ -26,10 +26,16 @@ pub struct Overwriting {
     pub force: bool,
 }
 
+/// Whether a first record is of a recording: streams are numbered from 0 or 1, and no SDU is empty. Most files begin with
+/// octets that could be a record's otherwise.
+fn is_first(record: &wire::recording::Record<'_>) -> bool {
+    record.stream < 1 << 16 && record.what != wire::recording::What::Sdu(&[])
+}
+
 /// Whether a file's first octets are those of a capture, or of a recording of `atmtcp`.
 fn is_capture(head: &[u8]) -> bool {
     head.first_chunk().is_some_and(|magic| CAPTURES.contains(magic))
-        || matches!(wire::recording::Record::parse(head), Ok(Some(_)))
+        || matches!(wire::recording::Record::parse(head), Ok(Some((record, _))) if is_first(&record))
 }
 
 /// See the module's head.

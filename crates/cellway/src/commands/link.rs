@@ -6,6 +6,7 @@ use crate::commands::status;
 use crate::commands::url::{self, Url};
 use crate::context::Context;
 use crate::output;
+use crate::units;
 use crate::usage;
 use crate::words::{self, options};
 use anyhow::Result;
@@ -17,6 +18,7 @@ use net::LinkConfig;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 /// Links.
 #[derive(Debug, Subcommand)]
@@ -72,6 +74,10 @@ pub(crate) struct Add {
     /// Microseconds from end to end
     #[arg(long, default_value_t = 0)]
     delay_us: u64,
+    /// How far cells of a contract may come together on this link, such as "50ms", or microseconds [default: 50 ms between
+    /// machines, else 0]
+    #[arg(long = "cdvt-us", value_name = "TIME", value_parser = units::micros)]
+    cdvt: Option<Duration>,
     /// Cells, or frames, that wait at most
     #[arg(long, default_value_t = LinkConfig::default().queue_cells)]
     queue_cells: usize,
@@ -186,7 +192,7 @@ fn link(add: &Add, stations: impl FnOnce() -> Result<Stations>) -> Result<Link> 
         usage!("--certificate belongs to atmtcp-tls:// and cells-tcp-tls://, or to --atmtcp and --cells-tcp");
     }
     let mut link = Link {
-        cdvt_us: None,
+        cdvt_us: add.cdvt.map(|cdvt| cdvt.as_micros() as u64),
         ends: [near, far.station],
         rate: add.rate.clone(),
         delay_us: add.delay_us,
@@ -290,7 +296,7 @@ mod tests {
 
     #[test]
     fn what_a_description_says_of_a_link_a_command_says_in_the_same_words() {
-        let written = "delay_us = 7\nqueue_cells = 64\nrate = \"OC-3c\"\nfollows = \"s1 - s2\"\nenabled = false\n\
+        let written = "delay_us = 7\ncdvt_us = 250\nqueue_cells = 64\nrate = \"OC-3c\"\nfollows = \"s1 - s2\"\nenabled = false\n\
             faults = { loss = 0.5, seed = 3 }\nsignalling = { version = \"iisp\", side = \"user\" }\n\
             cells_udp = { local = \"[::1]:1\", peer = \"[::1]:2\", form = \"batch\" }\n";
         let described: Link = toml::from_str(&format!("ends = [\"s1:1\", \"far\"]\n{written}")).unwrap();
@@ -300,6 +306,8 @@ mod tests {
             "far",
             "--delay-us",
             "7",
+            "--cdvt-us",
+            "250us",
             "--queue-cells",
             "64",
             "--rate",
