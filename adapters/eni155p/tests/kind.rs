@@ -1,6 +1,8 @@
 //! A virtual adapter in a running network: its cable, then and after a restart.
 
+use control::audit::Who;
 use control::config::{Config, parse_in};
+use control::controller::Applying;
 use control::daemon::{Daemon, DaemonOptions};
 use control::kinds::Kinds;
 use control::status::collect;
@@ -68,7 +70,8 @@ fn a_cable_that_a_command_plugged_in_elsewhere_has_its_adapter_after_a_restart()
     is_at(&net, "guest:0 - s1:5");
     net.restart();
     is_at(&net, "guest:0 - s1:5");
-    // The description, read again, has its cable where it says.
-    net.daemon().reload(net.config()).unwrap();
+    // The description by itself has its cable where it says.
+    let exactly = Applying { exact: true, ..Applying::default() };
+    net.daemon().controller().apply(net.config(), &Who::Operator, &|_| Ok(()), exactly).unwrap();
     is_at(&net, "guest:0 - s1:0");
 }

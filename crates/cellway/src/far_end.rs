@@ -98,8 +98,8 @@ impl PathWatch {
         self.look()?.map_or(Ok(()), |path| check(&path))
     }
 
-    /// What became of the PDUs that were sent since the beginning, once all are accounted for or nothing changes any
-    /// more.
+    /// What became of the PDUs that were sent since the beginning, once all are accounted for or no more of them comes to
+    /// an end. A link's drops say nothing of that: it may drop what others send, and OAM cells.
     ///
     /// # Errors
     /// The service has gone.
@@ -111,15 +111,16 @@ impl PathWatch {
             let Some(after) = self.look()? else { return Ok(None) };
             let delivery = delivery::of_sent(before, &after);
             let patience = SETTLING + Duration::from_secs_f64(after.forward.iter().map(|point| point.delay_s).sum());
-            if last.as_ref() != Some(&delivery) {
-                changed = Instant::now();
+            let dropped = |far: &control::path::FarEnd| far.received.dropped.values().sum::<u64>();
+            let ended = (delivery.sent, delivery.delivered, after.far.iter().map(dropped).sum::<u64>());
+            if last != Some(ended) {
+                (last, changed) = (Some(ended), Instant::now());
             }
             let waits = after.forward.iter().any(|point| point.queued > 0) && begin.elapsed() < LONGEST;
             let rests = changed.elapsed() > patience && !waits;
             if delivery.is_settled() || rests || !goes_on() {
                 return Ok(Some(Sent { delivery, after }));
             }
-            last = Some(delivery);
             std::thread::sleep(LOOK);
         }
     }

@@ -76,7 +76,7 @@ fn an_adapter_loses_its_signal_with_its_cable_and_not_its_guest() {
     assert_eq!((&net.adapter()["signal"], &net.adapter()["link"]), (&true.into(), &"guest:0 - s1:5".into()));
 
     // Back to the description, and with a fault beyond the switch that is passed on.
-    net.apply(&description("follows = \"s1:2 - far\""));
+    net.apply_exactly(&description("follows = \"s1:2 - far\""));
     within(WAIT, "the description's link", || net.adapter()["link"] == "guest:0 - s1:0");
     net.waits_for_signal(false);
     let far = TcpStream::connect(("127.0.0.1", port)).unwrap();

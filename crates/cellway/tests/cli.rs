@@ -89,6 +89,13 @@ impl Net {
         self.folder.path().join(name).display().to_string()
     }
 
+    /// Ends of circuits that an application has open.
+    fn open_ends(&self) -> usize {
+        let status = self.json(&["status"]);
+        let ends = status["circuits"].as_array().unwrap().iter().flat_map(|circuit| circuit["ends"].as_array().unwrap());
+        ends.filter(|end| !end["open"].is_null()).count()
+    }
+
     fn endpoints(&self) -> usize {
         self.json(&["status"])["endpoints"].as_array().unwrap().len()
     }
@@ -150,7 +157,7 @@ fn messages_files_pings_and_changes_to_a_running_network() {
     let mut net = Net::up();
     // Raw PDUs, standard input to standard output.
     let mut receiving = net.start(&["receive", "beta", "0.100", "--count", "1"]);
-    within(Duration::from_secs(20), "the receiver is there", || net.endpoints() == 1);
+    within(Duration::from_secs(20), "the receiver is there", || net.open_ends() == 1);
     let mut send = cellway(&net.socket(), &["send", "alpha", "0.100"]).stdin(Stdio::piped()).spawn().unwrap();
     send.stdin.take().unwrap().write_all(b"hello\n").unwrap();
     assert!(send.wait().unwrap().success());

@@ -186,7 +186,7 @@ impl Daemon {
     /// Takes the counters of circuits, endpoints and links that have ended since the last time, and writes to the log
     /// what they have dropped.
     pub fn log_ended(&self) {
-        crate::ended::log(&self.controller);
+        crate::gathering::log(&self.controller);
     }
 
     /// Where metrics are served.

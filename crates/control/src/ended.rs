@@ -1,15 +1,7 @@
 //! Counters of what has ended: circuits of calls and removed ones, endpoints, links, and the circuits of calls in
 //! switches. They are kept for an hour, [`MOST`] at most, and shown by `status --ended`, the metrics and the log.
-//!
-//! The engine's thread keeps the last counters of what ends within a bound; [`gather`] takes them in slices between its
-//! rounds.
 
-use crate::controller::{Controller, SLICE};
-use crate::status::CounterStatus;
-use anyhow::Result;
-use host::engine::{EngineHandle, processor_time};
-use host::{EndedCounts, EndedObject, HostInterface};
-use net::topology::StationKind;
+use crate::counter_status::CounterStatus;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -21,8 +13,6 @@ use wire::Counters;
 const KEPT: Duration = Duration::from_secs(3600);
 /// Objects that are kept at most: the oldest go first.
 pub const MOST: usize = 4096;
-/// Objects that are taken from one host in one step.
-const TAKEN: usize = 32;
 /// Lines of the log that one look writes.
 const LINES: usize = 50;
 
@@ -104,7 +94,7 @@ impl Ended {
         kept.unlogged = kept.unlogged.min(kept.records.len());
     }
 
-    fn note_missed(&self, n: u64) {
+    pub(crate) fn note_missed(&self, n: u64) {
         self.kept().missed += n;
     }
 
@@ -133,7 +123,7 @@ impl Ended {
 
     /// Lines about what has dropped something, of those that were noted since the last time; and how many more there
     /// were.
-    fn take_lines(&self) -> (Vec<String>, usize) {
+    pub(crate) fn take_lines(&self) -> (Vec<String>, usize) {
         let mut kept = self.kept();
         let unlogged = std::mem::take(&mut kept.unlogged);
         let first = kept.records.len() - unlogged;
@@ -146,72 +136,6 @@ impl Ended {
         let more = lines.len().saturating_sub(LINES);
         lines.truncate(LINES);
         (lines, more)
-    }
-}
-
-/// Takes from the engine what has ended since the last time.
-///
-/// # Errors
-/// The engine has stopped.
-pub fn gather(controller: &Controller) -> Result<()> {
-    let hosts: Vec<String> = controller.with_intent(|intent| {
-        let stations = intent.model().router.stations();
-        stations.filter(|(_, kind)| matches!(kind, StationKind::Host)).map(|(name, _)| name.to_owned()).collect()
-    });
-    let (found, missed) = take(controller.engine(), hosts)?;
-    let ended = controller.ended();
-    ended.note(found.into_iter().map(|(host, counts)| {
-        let (kind, name) = match counts.object {
-            EndedObject::Circuit(circuit) => ("circuit", format!("{host} {circuit}")),
-            EndedObject::Endpoint(endpoint) => ("endpoint", format!("{host} {}", endpoint.0)),
-        };
-        Record { kind, name, counters: [counts.sent, counts.received] }
-    }));
-    ended.note_missed(missed);
-    Ok(())
-}
-
-/// All that has ended until now.
-///
-/// # Errors
-/// The engine has stopped.
-pub fn now(controller: &Controller) -> Result<Vec<EndedStatus>> {
-    gather(controller)?;
-    Ok(controller.ended().all())
-}
-
-/// What hosts have kept, each with its host's name, and how many more there were.
-fn take(engine: &EngineHandle, hosts: Vec<String>) -> Result<(Vec<(String, EndedCounts)>, u64)> {
-    let (mut at, mut found, mut missed) = (0, Vec::new(), 0);
-    Ok(engine.named("ended").in_slices(move |core| {
-        let begun = processor_time();
-        while let Some(name) = hosts.get(at) {
-            if processor_time().saturating_sub(begun) >= SLICE {
-                return None;
-            }
-            let node = core.fabric.node(name);
-            let host = node.and_then(|id| core.network.peek_node::<HostInterface>(id));
-            let part = host.map(|host| {
-                missed += host.take_missed_ended();
-                host.take_ended(TAKEN)
-            });
-            let part = part.unwrap_or_default();
-            at += usize::from(part.len() < TAKEN);
-            found.extend(part.into_iter().map(|counts| (name.clone(), counts)));
-        }
-        Some((std::mem::take(&mut found), missed))
-    })?)
-}
-
-/// Takes what has ended, and writes to the log what has dropped something.
-pub(crate) fn log(controller: &Controller) {
-    if let Err(e) = gather(controller) {
-        tracing::error!("counters of what has ended: {e:#}");
-    }
-    let (lines, more) = controller.ended().take_lines();
-    lines.iter().for_each(|line| tracing::warn!("{line}"));
-    if more > 0 {
-        tracing::warn!("{more} more have ended and had dropped something (`cellway status --ended`)");
     }
 }
 

@@ -153,7 +153,7 @@ pub fn of(controller: &Controller, host: &str, circuit: &str) -> Result<PathStat
 /// What was last counted of a circuit that is no more.
 fn ended(controller: &Controller, host: &str, circuit: &str) -> Result<Option<PathStatus>> {
     let name = format!("{host} {circuit}");
-    let all = crate::ended::now(controller)?;
+    let all = crate::gathering::now(controller)?;
     let last = all.into_iter().rev().find(|ended| ended.kind == "circuit" && ended.name == name);
     Ok(last.map(|ended| PathStatus {
         host: host.to_owned(),

@@ -12,6 +12,7 @@ mod rows;
 mod stations;
 
 use crate::controller::Controller;
+pub use crate::counter_status::CounterStatus;
 pub use crate::ended::EndedStatus;
 pub use crate::hops::HopStatus;
 use crate::intent::Intent;
@@ -32,7 +33,7 @@ pub use stations::StationKind;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
-use wire::{CircuitId, Counters};
+use wire::CircuitId;
 
 /// Circuits that an overview shows at most, where there are more.
 pub const OVERVIEW: usize = 1000;
@@ -77,26 +78,6 @@ pub struct Status<C = Vec<CircuitStatus>> {
     /// Counters of circuits, endpoints and links that have ended within the last hour, where these are asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ended: Vec<EndedStatus>,
-}
-
-/// Counters of cells, PDUs and octets, and of what was dropped by reason.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct CounterStatus {
-    /// Cells.
-    pub cells: u64,
-    /// PDUs.
-    pub pdus: u64,
-    /// Octets.
-    pub octets: u64,
-    /// What was dropped, by reason; reasons that have not occurred are left out.
-    pub dropped: BTreeMap<String, u64>,
-}
-
-impl From<&Counters> for CounterStatus {
-    fn from(c: &Counters) -> Self {
-        let dropped = c.drops().map(|(reason, n)| (reason.name().to_owned(), n)).collect();
-        CounterStatus { cells: c.cells, pdus: c.pdus, octets: c.octets, dropped }
-    }
 }
 
 /// A host.
@@ -442,7 +423,7 @@ impl Status<()> {
 
 /// Everything, with the rows of circuits as they can be written or made to objects.
 fn with_rows<R>(controller: &Controller, which: Which, f: impl FnOnce(Status<()>, Rows<'_>) -> Result<R>) -> Result<R> {
-    let ended = if which == Which::WithEnded { crate::ended::now(controller)? } else { Vec::new() };
+    let ended = if which == Which::WithEnded { crate::gathering::now(controller)? } else { Vec::new() };
     // Nothing changes meanwhile, so that counters and what they are of fit.
     controller.with_intent(|intent| {
         let router = &intent.model().router;

@@ -5,6 +5,7 @@ mod cells;
 mod credit;
 mod cut;
 mod external;
+mod heartbeat;
 mod mesh;
 mod relay;
 mod texts;

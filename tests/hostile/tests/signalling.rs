@@ -171,7 +171,8 @@ impl Caller {
         }
         let mut octets = [0; MAX_OCTETS];
         while let Ok(n) = PEER.0.recv(&mut octets) {
-            let batch = Batch::new_checked(&octets[..n]).unwrap();
+            // A heartbeat is none.
+            let Ok(batch) = Batch::new_checked(&octets[..n]) else { continue };
             for cell in batch.cells().filter(|cell| cell.header().circuit == circuit(SAAL)) {
                 let step = self.reassembler.push(&[cell], &mut self.sdu, now);
                 if let sar::Event::Complete { sdu_octets, .. } = step.event {

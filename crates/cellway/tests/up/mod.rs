@@ -46,6 +46,13 @@ impl Net {
         assert!(Command::new("kill").args(["-HUP", &daemon]).status().unwrap().success());
     }
 
+    /// Makes the network what another description says, without what commands have changed.
+    pub fn apply_exactly(&self, description: &str) {
+        let path = self.folder.path().join("net.toml");
+        std::fs::write(&path, description).unwrap();
+        self.done(&["apply", "--exact", path.to_str().unwrap()]);
+    }
+
     /// A command, with its results as JSON.
     pub fn run(&self, arguments: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cellway"));

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     const PASSWD: &str =
-        "root:x:0:0:root:/root:/bin/sh\nann:x:1000:1000::/home/ann:/bin/sh\nbob:x:1001:1001::/:/bin/sh\n";
+        "root:x:0:0:root:/root:/bin/sh\nann:x:1000:1000::/var/ann:/bin/sh\nbob:x:1001:1001::/:/bin/sh\n";
     const GROUP: &str = "root:x:0:\nann:x:1000:\nbob:x:1001:\nstaff:x:50:\n";
 
     fn is_anns(passwd: &str, group: &str) -> bool {

@@ -62,8 +62,9 @@ impl Heartbeats {
         }
     }
 
-    /// A heartbeat came.
-    pub fn handle_heartbeat(&mut self, heartbeat: &Heartbeat, now: Time) {
+    /// A heartbeat came. True if it is the first of a peer that has begun anew.
+    pub fn handle_heartbeat(&mut self, heartbeat: &Heartbeat, now: Time) -> bool {
+        let anew = self.heard.is_some_and(|(run, _)| run != heartbeat.run);
         let known = self.heard.is_some_and(|(run, _)| run == heartbeat.run) && self.peer != PeerState::Silent;
         let told = heartbeat.hears != self.is_heard;
         self.heard = Some((heartbeat.run, now));
@@ -73,6 +74,7 @@ impl Heartbeats {
         if !known || told && !heartbeat.hears {
             self.next = Some(now);
         }
+        anew
     }
 
     /// Cells came, which are as good as a heartbeat: where more comes than the socket holds, heartbeats are lost too. A

@@ -112,17 +112,19 @@ impl Codec {
         match self.form {
             Form::Cell(format) => self.receive_cell(datagram, format, io),
             Form::Batch if Heartbeat::is_one(datagram) => match Heartbeat::parse(datagram) {
-                Ok(heartbeat) => self.heartbeats.handle_heartbeat(&heartbeat, io.now()),
+                Ok(heartbeat) => {
+                    if self.heartbeats.handle_heartbeat(&heartbeat, io.now()) {
+                        self.order.begin_anew();
+                        self.drop_abandoned(io);
+                    }
+                }
                 Err(_) => io.count_drops(0, DropReason::Malformed, 1),
             },
             Form::Batch => match Batch::new_checked(datagram) {
                 Ok(batch) => {
                     self.heartbeats.handle_cells(io.now());
                     let place = self.order.note(batch.sequence, datagram, io.now());
-                    for old in self.order.take_abandoned() {
-                        let cells = Batch::new_checked(&old).map_or(0, |batch| batch.cells().count());
-                        io.count_drops(0, DropReason::Sequence, cells as u64);
-                    }
+                    self.drop_abandoned(io);
                     match place {
                         DatagramFate::Next => put(&batch, io),
                         DatagramFate::Early => {}
@@ -132,6 +134,14 @@ impl Codec {
                 }
                 Err(_) => io.count_drops(0, DropReason::Malformed, 1),
             },
+        }
+    }
+
+    /// Counts what waited when the peer began anew.
+    fn drop_abandoned(&mut self, io: &mut NodeIo<'_>) {
+        for old in self.order.take_abandoned() {
+            let cells = Batch::new_checked(&old).map_or(0, |batch| batch.cells().count());
+            io.count_drops(0, DropReason::Sequence, cells as u64);
         }
     }
 

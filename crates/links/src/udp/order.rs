@@ -119,11 +119,17 @@ impl Order {
                 self.twice += u64::from(behind < GAP);
                 return DatagramFate::Drop;
             }
-            self.abandoned = std::mem::take(&mut self.held);
-            self.until = None;
+            self.begin_anew();
             self.begin(sequence);
             DatagramFate::Next
         }
+    }
+
+    /// The peer is known to have begun anew: its next datagram is the first, whatever its number is. What waited is
+    /// abandoned ([`Order::take_abandoned`]).
+    pub(super) fn begin_anew(&mut self) {
+        self.abandoned.append(&mut self.held);
+        (self.next, self.until, self.anew) = (None, None, None);
     }
 
     /// Datagrams of before the peer began anew, which will not pass any more; for who calls [`Order::note`].

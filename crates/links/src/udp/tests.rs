@@ -2,6 +2,7 @@
 
 use super::*;
 use net::{Carries, End, FramePool, LinkConfig, Network};
+use wire::heartbeat::Heartbeat;
 use wire::{Cell, CellHeader, CircuitId};
 
 fn user_cell() -> Cell {
@@ -52,4 +53,27 @@ fn datagrams_that_wait_when_the_peer_begins_anew_are_counted() {
     }
     let counters = network.link_info(link).unwrap().from_b.sent;
     assert_eq!((counters.cells, counters.dropped(DropReason::Sequence)), (1 + 16, 2 + 4 + 8));
+}
+
+#[test]
+fn a_peer_whose_heartbeats_say_that_it_has_begun_anew_loses_no_cell() {
+    let mut network = Network::new(FramePool::new(1, 64));
+    let node = network.add_node("relay", Box::new(crate::Relay::new(1)));
+    let config = LinkConfig { carries: Carries::Cells, ..LinkConfig::default() };
+    let link = network.connect(End::Port(node, 0), End::External, config).unwrap();
+    let mut codec = Codec::new(Form::Batch);
+    let mut take = |datagram: &[u8]| {
+        network.external(link, Time::ZERO, |io| codec.receive(datagram, io)).unwrap();
+    };
+    let mut datagram = [0; MAX_OCTETS];
+    // The second batch waits for one that will not come. What begins anew may begin anywhere, close behind too.
+    for (run, numbers) in [(1, [7, 9]), (2, [1 << 20, (1 << 20) + 1]), (3, [5, 6])] {
+        take(&Heartbeat { run, interval_ms: 400, signal: true, hears: true }.emit());
+        for sequence in numbers {
+            let octets = emit(sequence, &[user_cell()], &mut datagram);
+            take(&datagram[..octets]);
+        }
+    }
+    let counters = network.link_info(link).unwrap().from_b.sent;
+    assert_eq!((counters.cells, counters.dropped(DropReason::Sequence)), (5, 1));
 }

@@ -33,6 +33,7 @@ ends = ["beta", "s1:1"]
 ends = ["guest", "s1:2"]
 rate = "OC-3c"
 delay_us = 10 # link[].delay_us
+cdvt_us = 1000 # link[].cdvt_us
 queue_cells = 4096 # link[].queue_cells
 [link.faults]
 seed = 1 # link[].faults.seed
@@ -120,6 +121,7 @@ const NUMBERS: &[(&str, &str, &str)] = &[
     ("switch.*.ports", "66", "65534"),
     ("switch.*.max_routes", "65538", MOST),
     ("link[].delay_us", "12", MOST),
+    ("link[].cdvt_us", "1002", MOST),
     ("link[].queue_cells", "4098", "1048576"),
     ("link[].faults.seed", "3", MOST),
     ("link[].signalling.max_calls", "66", MOST),
