@@ -174,7 +174,7 @@ pub fn main() -> ExitCode {
         (false, command) => perform(&context, command),
         (true, command) if command.is_endless() => reconnect::run(&context, || perform(&context, command)),
         (true, _) => Err(exit_status::Usage::error(
-            "--reconnect is for commands that run until Ctrl-C: listen, receive without FILE, --count and --reliable, \
+            "--reconnect is for commands that run until Ctrl-C: listen, receive --datagrams without FILE and --count, \
              status --watch, myrinet monitor --watch, ip tun, ip serve, lane serve, lane tap",
         )),
     };

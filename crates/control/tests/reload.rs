@@ -473,7 +473,7 @@ fn a_link_that_a_command_adds_is_held_to_what_one_of_a_description_is() {
         (signals(["alpha", "s1:1"]), "one link with signalling"),
         (signals(["beta", "gamma"]), "no network side"),
         (signals(["beta", "s1:8"]), "ports 0 to 7"),
-        (json!({ "ends": ["beta", "s1:1"], "follows": "alpha - s1:9" }), "follows"),
+        (json!({ "ends": ["beta", "s1:1"], "follows": "alpha - s1:9" }), "no link"),
         (
             json!({ "ends": ["s1:1", "far"], "atmtcp": "listen 127.0.0.1:0", "peer_circuits_to": "nobody" }),
             "no host of this name",

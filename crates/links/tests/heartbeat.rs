@@ -6,7 +6,7 @@ use net::{End, FramePool, LinkConfig, LinkId, Network, Node, NodeIo};
 use std::any::Any;
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
-use wire::{Cell, CellHeader, Time};
+use wire::{Cell, CellHeader, CircuitId, Time};
 
 /// Takes what comes.
 #[derive(Default)]
@@ -107,7 +107,8 @@ fn a_peer_of_the_version_before_gets_its_cells_through_and_keeps_its_link() {
     let mut here = Side::new(a, at_old);
     old.connect(at_a).unwrap();
     let mut batch = [0; wire::udp::MAX_OCTETS];
-    let octets = wire::udp::emit(1, &[Cell::new(CellHeader::default(), [0; 48])], &mut batch);
+    let header = CellHeader { circuit: CircuitId::new(0, 100).unwrap(), ..CellHeader::default() };
+    let octets = wire::udp::emit(1, &[Cell::new(header, [0; 48])], &mut batch);
     old.send(&batch[..octets]).unwrap();
     // Longer than a silence that would take down a peer with heartbeats.
     let begun = Instant::now();

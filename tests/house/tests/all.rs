@@ -1,6 +1,7 @@
 //! The tests of this crate in one program: each file by itself would take longer to link than to run.
 
 mod attacks;
+mod conformance;
 mod cycles;
 mod dependencies;
 mod mechanisms;
