@@ -212,7 +212,7 @@ fn a_user_who_is_refused_keeps_nobody_out_however_often_they_connect() {
     }
     Trial::new(Class::Other, ground).length(Duration::from_secs(1)).withstand(|ground, attack| {
         let folder = ground.socket().parent().unwrap();
-        let Some(mut eve) = as_stranger(folder, "refused", REFUSED, ground.socket()) else { return };
+        let Some(mut eve) = as_stranger(folder, "trust::refused", REFUSED, ground.socket()) else { return };
         let mut slowest = Duration::ZERO;
         while attack.goes_on() {
             let begin = Instant::now();

@@ -203,8 +203,9 @@ fn a_contract_beyond_the_circuit_s_is_said_on_standard_error() {
         let output = on(&up, "alpha", &format!("ttcp_atm -t -a -s -n 5 -l 100 {asks} 0.0.{vci}")).output().unwrap();
         sink.kill();
         up.wait_for_endpoints(0, WAIT);
-        assert!(output.status.success());
-        String::from_utf8_lossy(&output.stderr).into_owned()
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "0.0.{vci} {asks}: {said}");
+        said
     };
     let said = sent(100, "-P cbr:max_pcr=64kbps");
     assert!(said.contains("cbr at") && said.contains("the circuit is best effort (ubr)"), "{said}");
