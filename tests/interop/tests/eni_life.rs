@@ -211,9 +211,11 @@ fn the_line_fails_and_comes_back(guest: &mut Obedient<'_>, port: u16, linux: Gue
         let output = up.command(line).arg(last).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     };
+    // With the link that a command has removed.
     let apply = |link: &str| {
-        std::fs::write(up.path("net.toml"), description(port, link)).unwrap();
-        up.hang_up();
+        let path = up.path("net.toml");
+        std::fs::write(&path, description(port, link)).unwrap();
+        done("apply --exact", path.to_str().unwrap());
     };
     guest.waits_for_carrier(1);
     done("link down", "guest - s1:0");
