@@ -35,7 +35,7 @@ const KNOWN: &[(&str, &str)] = &[
     ("C-31", "copy, 4 octets"),
     // Two groups get as much as three.
     ("C-42", "The maximum bandwidth was achieved"),
-    // The board with the real TCP: polling does not fall behind.
+    // The board with the real TCP, in its steady state: polling does not fall behind, and the fast clock does.
     ("E-16", "both methods provide better"),
     ("C-43", "115 Mbps for more than 1000 bytes"),
     ("C-41", "slightly degrading"),
