@@ -534,7 +534,7 @@ mod tests {
     fn a_steady_rate_is_the_one_that_a_longer_run_goes_on_with() {
         let costs = Costs::of(&Profile::named("hp9000-755").unwrap()).unwrap();
         let load = Load { notice: Notice::Clocked(2000.0), costs, socket_octets: 256 << 10, computes: true };
-        let rule = Rule { least: 20, most: 200, relative: 0.05 };
+        let rule = Rule { least: 60, most: 200, relative: 0.05 };
         let (outcome, rate) = steady(&load, &rule).unwrap();
         assert!(rate.met && outcome.damaged == 0, "{rate:?} {outcome:?}");
         let seconds = rate.batches[1] as f64 * BATCH.as_secs_f64();
