@@ -99,7 +99,7 @@ mod tests {
     use super::*;
     use crate::model::Random;
 
-    const RULE: Rule = Rule { least: 20, most: 200, relative: 0.05 };
+    const RULE: Rule = Rule { least: 60, most: 200, relative: 0.05 };
 
     #[test]
     fn a_beginning_that_is_faster_than_all_the_rest_does_not_count() {
