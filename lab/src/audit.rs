@@ -94,6 +94,9 @@ fn changed(
     change: &Change,
 ) -> Result<Option<ExperimentOutcome>, ProfileError> {
     let experiment: &dyn Experiment = ALL[at];
+    if !before.rows.iter().any(|row| matches!(row.claim, Claim::Number | Claim::Phrase)) {
+        return Ok(None);
+    }
     let result = match change {
         Change::Seed(seed) => run_again(&[], memo, experiment, *seed, true),
         Change::Full => run_again(&[], memo, experiment, 1, false),

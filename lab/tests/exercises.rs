@@ -27,7 +27,7 @@ fn by_hand(e: &Exercise) -> Vec<f64> {
             [1024.0, 65_536.0].map(|n| write(d("call_us"), n) / write(d("call_us") / 2.0, n)).to_vec()
         }
         6 => {
-            let bus = |factor: f64| 1.0 / 51.0 + 1.0 / (20.9 * factor);
+            let bus = |factor: f64| 1.0 / 51.0 + 1.0 / (21.4 * factor);
             vec![(bus(1.0) / bus(1.0 + d("percent") / 100.0) - 1.0) * 100.0, 0.0]
         }
         7 => {

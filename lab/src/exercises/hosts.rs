@@ -102,7 +102,7 @@ pub(super) fn limit_of_the_loopback(random: &mut Random) -> Result<Exercise, Pro
         title: "The limit of the loopback",
         question: format!(
             "A PC sends to itself with single copy, {octets} octets at a time: whole pages. Its I/O bus moves 51 MB/s out of memory \
-             and 20.9 MB/s into it. By how many per cent does the carried rate grow if the receiving DMA is {percent} % faster? \
+             and 21.4 MB/s into it. By how many per cent does the carried rate grow if the receiving DMA is {percent} % faster? \
              And does it grow by 1 % or more if the processor copies {percent} % faster (1: yes, 0: no)?"
         ),
         drawn: vec![("percent", percent), ("octets", octets as f64)],
@@ -110,7 +110,7 @@ pub(super) fn limit_of_the_loopback(random: &mut Random) -> Result<Exercise, Pro
             Asked { what: "faster receiving DMA", unit: "%", answer: dma, tolerance: 0.1 },
             Asked { what: "faster copying", unit: "1: yes, 0: no", answer: f64::from(copy.abs() >= 1.0), tolerance: 0.0 },
         ],
-        way: "Both directions share the I/O bus: n octets take n / 51 + n / 20.9 us. Make the second term smaller and divide. With \
+        way: "Both directions share the I/O bus: n octets take n / 51 + n / 21.4 us. Make the second term smaller and divide. With \
               single copy no full page is copied, so `copy_mb_s` moves nothing. See docs/lab/sensitivity.md."
             .to_owned(),
     })

@@ -196,6 +196,11 @@ impl Runs {
     fn received(&self) -> [f64; 3] {
         self.of(|o| o.received_mbit_s / MEBI)
     }
+
+    /// What the network carried: unlike what ttcp calls received, it does not grow when the receiver's timer starts late.
+    fn carried(&self) -> [f64; 3] {
+        self.of(|o| o.carried_mbit_s / MEBI)
+    }
 }
 
 /// A curve with the extremes of several runs for each size.
@@ -541,10 +546,17 @@ impl Experiment for Loopback {
                 2 * SIZES.len()
             ),
         );
-        let plateau: Vec<f64> = [4096, 8192, 16384].map(|n| received(&single, n)).to_vec();
+        // Of the system and not of ttcp's timer: a late timer has ttcp print more than the line carries.
+        let plateau: Vec<f64> = [4096, 8192, 16384].map(|n| single[place(n)].carried()[0]).to_vec();
         let level = plateau.iter().all(|rate| (rate / plateau[1] - 1.0).abs() < 0.05);
-        run.anchor("A-58", "fig 12: saturated", MEBIBIT, 115.0, plateau[1])
-            .note(format!("at 8 kB; at 4 kB {:.1}, at 16 kB {:.1}", plateau[0], plateau[2]));
+        let late = single[place(4096)].received()[2];
+        run.anchor("A-58", "fig 12: saturated", MEBIBIT, 115.0, plateau[1]).note(format!(
+            "carried, at 8 kB; at 4 kB {:.1}, at 16 kB {:.1}. ttcp's own rate at 4 kB is {late:.1} in the run whose timer starts latest, where the \
+             line carries {:.1}",
+            plateau[0],
+            plateau[2],
+            line_mbit_s(4096) / MEBI
+        ));
         let gain = |n: usize| received(&single, n) / received(&copying, n);
         let gains = SIZES.map(|n| format!("{n} {:.2}", gain(n))).join(", ");
         run.words(
@@ -582,7 +594,7 @@ impl Experiment for Loopback {
             "Bidirectional throughput in current low-end systems is still not sufficient to saturate the network",
             Test::new(
                 plateau.iter().all(|p| *p < 0.95 * line_mbit_s(8192) / MEBI),
-                "received in loopback below 95 % of the line's maximum",
+                "carried in loopback below 95 % of the line's maximum",
                 "95 % of 129 at 4, 8 or 16 kB; the 115 is an anchor",
             ),
             format!("{:.1}, {:.1}, {:.1} of 129", plateau[0], plateau[1], plateau[2]),

@@ -18,6 +18,7 @@
 //! | [`queue`] | the same behind a load's segments one by one: what the longest depends on |
 //! | [`beside`] | processes of a machine's system that wake up meanwhile |
 //! | [`compete`] | netperf beside a process that computes, by strategy: seed 004 |
+//! | [`steady`] | when a simulation has run for long enough, and how far its mean may be off |
 //! | [`netperf`] | the same by the OC-12c board, its driver and the real TCP |
 //! | [`ubr`] | TCP connections through one congested switch, by what it discards: Romanow and Floyd 1995 |
 //! | `bottleneck` | its congested port: the real switch of cells, or a packet switch |
@@ -47,6 +48,7 @@ pub mod random;
 pub mod recorder;
 pub mod remapping;
 pub mod signal;
+pub mod steady;
 pub mod tandem;
 pub mod ubr;
 pub mod write;

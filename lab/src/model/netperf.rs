@@ -9,6 +9,7 @@
 use super::compete::Notice;
 use super::machine::{Level, Machine, Scheduler, Work};
 use super::profile::{Profile, ProfileError};
+use super::steady::{Rule, Steady};
 use bus::iocc::{Memory, PAGE, Place, Process};
 use oc12::driver::division::{Division, Missed};
 use oc12::driver::{Driver, Header, Io, KERNEL_OCTETS, ReceivePath, Sdu, SendPath};
@@ -400,49 +401,88 @@ fn pseudo_header(pdu: &[u8]) -> u16 {
     sum.value()
 }
 
-/// Runs for so many seconds of virtual time; `None` if a socket cannot be made.
-pub fn run(load: &Load, seconds: f64) -> Option<NetperfOutcome> {
-    let mut hosts = [Host::new(0, load)?, Host::new(1, load)?];
-    let end = Time::ZERO + Duration::from_secs_f64(seconds);
-    let (mut now, mut tokens) = (Time::ZERO, Vec::new());
-    let mut cells = [Cell::default(); 64];
-    hosts.iter_mut().for_each(|host| host.transmit(now));
-    loop {
-        for host in &mut hosts {
-            host.interrupt(load, now);
-            host.process(load, now);
-        }
-        let next = hosts.iter_mut().map(|host| host.poll_timeout(now)).min().unwrap_or(end);
-        if next >= end {
-            break;
-        }
-        now = now.max(next);
-        for at in 0..2 {
-            hosts[at].machine.advance(now, |token| tokens.push(token));
-            for token in tokens.drain(..) {
-                hosts[at].done(token, load, now);
+/// Two hosts at work.
+struct Pair<'a> {
+    load: &'a Load,
+    hosts: [Host; 2],
+    now: Time,
+}
+
+impl<'a> Pair<'a> {
+    fn new(load: &'a Load) -> Option<Self> {
+        let mut pair = Pair { load, hosts: [Host::new(0, load)?, Host::new(1, load)?], now: Time::ZERO };
+        pair.hosts.iter_mut().for_each(|host| host.transmit(Time::ZERO));
+        Some(pair)
+    }
+
+    /// Time passes until `end`.
+    fn advance(&mut self, end: Time) {
+        let (mut tokens, mut cells) = (Vec::new(), [Cell::default(); 64]);
+        let Pair { load, hosts, now } = self;
+        loop {
+            for host in &mut *hosts {
+                host.interrupt(load, *now);
+                host.process(load, *now);
             }
-            if hosts[at].stack.poll_timeout(now).is_some_and(|due| due <= now) {
-                hosts[at].transmit(now);
+            let next = hosts.iter_mut().map(|host| host.poll_timeout(*now)).min().unwrap_or(end);
+            if next >= end {
+                return;
             }
-            if hosts[at].line_due().is_some_and(|due| due <= now) {
-                let n = hosts[at].board.fill(&mut cells, now);
-                hosts[at].line_at = now + LINE;
-                hosts[1 - at].board.handle_cells(&cells[..n], now);
+            *now = (*now).max(next);
+            for at in 0..2 {
+                hosts[at].machine.advance(*now, |token| tokens.push(token));
+                for token in tokens.drain(..) {
+                    hosts[at].done(token, load, *now);
+                }
+                if hosts[at].stack.poll_timeout(*now).is_some_and(|due| due <= *now) {
+                    hosts[at].transmit(*now);
+                }
+                if hosts[at].line_due().is_some_and(|due| due <= *now) {
+                    let n = hosts[at].board.fill(&mut cells, *now);
+                    hosts[at].line_at = *now + LINE;
+                    hosts[1 - at].board.handle_cells(&cells[..n], *now);
+                }
             }
         }
     }
-    let receiver = &hosts[1];
-    let octets = receiver.octets;
-    Some(NetperfOutcome {
-        mbit_s: octets as f64 * 8.0 / seconds / 1e6,
-        pdus: receiver.board.received().pdus as f64 / seconds,
-        interrupts: receiver.interrupts as f64 / seconds,
-        ticks: receiver.timer.interrupts as f64 / seconds,
-        clock: receiver.clock_ticks as f64 / seconds,
-        crossings: receiver.memory.crossings().per_octet(octets),
-        damaged: hosts.iter().map(|host| host.damaged).sum(),
-    })
+
+    /// What came of so many seconds.
+    fn outcome(&self, seconds: f64) -> NetperfOutcome {
+        let receiver = &self.hosts[1];
+        let octets = receiver.octets;
+        NetperfOutcome {
+            mbit_s: octets as f64 * 8.0 / seconds / 1e6,
+            pdus: receiver.board.received().pdus as f64 / seconds,
+            interrupts: receiver.interrupts as f64 / seconds,
+            ticks: receiver.timer.interrupts as f64 / seconds,
+            clock: receiver.clock_ticks as f64 / seconds,
+            crossings: receiver.memory.crossings().per_octet(octets),
+            damaged: self.hosts.iter().map(|host| host.damaged).sum(),
+        }
+    }
+}
+
+/// Runs for so many seconds of virtual time; `None` if a socket cannot be made.
+pub fn run(load: &Load, seconds: f64) -> Option<NetperfOutcome> {
+    let mut pair = Pair::new(load)?;
+    pair.advance(Time::ZERO + Duration::from_secs_f64(seconds));
+    Some(pair.outcome(seconds))
+}
+
+/// Seconds of a batch: five of the scheduler's time slices, 25 ticks of a clock of 500 Hz.
+const BATCH: Duration = Duration::from_millis(50);
+
+/// Runs until the rate is steady by the rule, in batches of 50 ms; what came of all of it, the beginning included, beside the
+/// rate. `None` if a socket cannot be made.
+pub fn steady(load: &Load, rule: &Rule) -> Option<(NetperfOutcome, Steady)> {
+    let (mut pair, mut end) = (Pair::new(load)?, Time::ZERO);
+    let rate = rule.run(|| {
+        end += BATCH;
+        let before = pair.hosts[1].octets;
+        pair.advance(end);
+        Some((pair.hosts[1].octets - before) as f64 * 8.0 / BATCH.as_secs_f64() / 1e6)
+    })?;
+    Some((pair.outcome(rate.batches[1] as f64 * BATCH.as_secs_f64()), rate))
 }
 
 #[cfg(test)]
@@ -488,5 +528,22 @@ mod tests {
             "loaded, clocks are better, the fast one in the first second only"
         );
         assert_eq!(outcome(METHODS[1], SIZES[0], false), alone[0][1], "the same each time");
+    }
+    /// 256 KB beside a process that computes: at 500 Hz the rate is steady, at 2 kHz the first second is another than what follows.
+    #[test]
+    fn a_steady_rate_is_the_one_that_a_longer_run_goes_on_with_and_the_first_second_is_not() {
+        let costs = Costs::of(&Profile::named("hp9000-755").unwrap()).unwrap();
+        let load = |hertz| Load { notice: Notice::Clocked(hertz), costs, socket_octets: 256 << 10, computes: true };
+        let rule = Rule { least: 60, most: 100, relative: 0.05 };
+        let (slow, fast) = (load(500.0), load(2000.0));
+        let (outcome, rate) = steady(&slow, &rule).unwrap();
+        assert!(rate.met && outcome.damaged == 0, "{rate:?} {outcome:?}");
+        let seconds = rate.batches[1] as f64 * BATCH.as_secs_f64();
+        let (short, long) = (run(&slow, seconds).unwrap(), run(&slow, 2.0 * seconds).unwrap());
+        let later = 2.0 * long.mbit_s - short.mbit_s;
+        assert!((later / rate.mean - 1.0).abs() < 0.1, "{rate:?}, and {later} in as long a time behind it");
+        let (_, rate) = steady(&fast, &rule).unwrap();
+        let first = run(&fast, 0.8).unwrap().mbit_s;
+        assert!(first > rate.interval()[1], "{first} in the first 0.8 s, {rate:?}");
     }
 }

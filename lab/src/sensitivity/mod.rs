@@ -110,7 +110,11 @@ fn one(
     let reads = |machine: &Profile, outcome: &ExperimentOutcome| {
         outcome.constants.contains(&format!("{}.{name}", machine.name))
     };
-    let uses = |outcome: &ExperimentOutcome| machines.iter().any(|machine| reads(machine, outcome));
+    // An experiment that compares nothing has no row that could move.
+    let uses = |outcome: &ExperimentOutcome| {
+        outcome.rows.iter().any(|row| row.verdict != Verdict::Absent)
+            && machines.iter().any(|machine| reads(machine, outcome))
+    };
     for (i, before) in baseline.iter().enumerate().filter(|(_, outcome)| uses(outcome)) {
         let after = match run_again(&machines, memo, ALL[i], seed, quick) {
             // A model that does not run with this constant meets nothing.
@@ -155,6 +159,16 @@ pub fn some(
     let free: Vec<(&Profile, &str)> = free.enumerate().filter(|(at, _)| chosen(*at)).map(|(_, one)| one).collect();
     let found = in_parallel(&free, |(profile, name)| one(profile, name, (&baseline, &memo), (seed, quick, factor)));
     found.into_iter().collect()
+}
+
+/// The constants that no paper gives, as `machine.constant`, in the order of [`some`]'s places.
+///
+/// # Errors
+/// A profile that comes with the program is broken.
+pub fn names() -> Result<Vec<String>, ProfileError> {
+    let profiles = Profile::built_in()?;
+    let of = |profile: &Profile| profile.free().map(|(name, _)| format!("{}.{name}", profile.name)).collect::<Vec<_>>();
+    Ok(profiles.iter().flat_map(of).collect())
 }
 
 /// The results in the order of the items.

@@ -4,8 +4,8 @@ use super::data::field;
 use super::report::write;
 use crate::results::LabSensitivity;
 use ::lab::experiment::Verdict;
-use ::lab::sensitivity::{Move, Sensitivity, all, page};
-use anyhow::{Context as _, Result};
+use ::lab::sensitivity::{Move, Sensitivity, names, page, some};
+use anyhow::{Context as _, Result, bail};
 use cellway::context::Context;
 use cellway::output;
 use clap::Args;
@@ -22,6 +22,9 @@ pub(crate) struct SensitivityOptions {
     /// The factor for every constant that no paper gives
     #[arg(long, default_value_t = 1.2)]
     factor: f64,
+    /// Only constants whose names begin so, as MACHINE or MACHINE.CONSTANT (may be repeated) [default: all]
+    #[arg(long, value_name = "NAME")]
+    only: Vec<String>,
     /// The same seed gives the same virtual time and output, to the octet
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -92,7 +95,12 @@ fn chart(widest: &BTreeMap<String, f64>) -> String {
 
 /// `cellway-lab sensitivity`
 pub(super) fn run(context: &Context, options: &SensitivityOptions) -> Result<()> {
-    let found = all(options.seed, true, options.factor)?;
+    let names = names()?;
+    let wanted = |name: &String| options.only.is_empty() || options.only.iter().any(|only| name.starts_with(only));
+    if !names.iter().any(wanted) {
+        bail!("no constant is called {}: expected one of {}", options.only.join(", "), names.join(", "));
+    }
+    let found = some(options.seed, true, options.factor, |at| names.get(at).is_some_and(wanted))?;
     fs::create_dir_all(&options.out).with_context(|| format!("making {}", options.out.display()))?;
     let mut csv = String::from("machine,constant,origin,calibrated,experiment,id,what,verdict,elasticity,flipped\n");
     for (s, m) in found.iter().flat_map(|s| s.moves.iter().map(move |m| (s, m))) {
