@@ -64,7 +64,7 @@ impl Kept {
     /// The numbers of the circuits that there are.
     pub fn circuits(&self) -> Vec<u16> {
         let all = self.ask(json!("circuits")).unwrap();
-        let vci = |circuit: &Value| circuit["ends"][0]["circuit"].as_str()?.split('.').next_back()?.parse().ok();
+        let vci = |circuit: &Value| circuit["name"].as_str()?.split('.').next_back()?.parse().ok();
         let mut all: Vec<u16> = all.as_array().unwrap().iter().filter_map(vci).collect();
         all.sort_unstable();
         all
