@@ -2,11 +2,7 @@
 
 mod calls;
 mod chance;
-mod crash_points;
 mod description;
-mod exactly_once;
-mod failing_files;
-mod kept_daemon;
 mod kept_links;
 mod plan;
 mod reload;

@@ -2,7 +2,7 @@
 //! one before. A disk that is full, read-only or stalls is told of, and holds up nobody.
 
 use crate::failing_files::{Failing, Mode};
-use crate::kept_daemon::{Kept, WAIT, add, network, within};
+use crate::kept_daemon::{Kept, WAIT, add, network, turn, within};
 use control::objects::ObjectId;
 use control::sources::commands;
 use control::state::StateFolder;
@@ -22,6 +22,7 @@ fn stored(n: usize) -> Stored {
 
 #[test]
 fn a_kill_or_a_power_cut_at_any_call_of_a_state_write_leaves_that_state_or_the_one_before() {
+    let _turn = turn();
     for power in [false, true] {
         let mut points = 0;
         for calls in 0..MOST_CALLS {

@@ -6,6 +6,7 @@ use control::state::files::Files;
 use endpoint::Connection;
 use serde_json::{Value, json};
 use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -15,6 +16,15 @@ pub const NETWORK: &str = "[host.alpha]\n[host.beta]\n[[link]]\nends = [\"alpha\
 pub struct Kept {
     pub daemon: Option<Daemon>,
     pub folder: TempDir,
+    _turn: Turn,
+}
+
+/// The right to have state folders and daemons: one test's at a time.
+pub type Turn = MutexGuard<'static, ()>;
+
+pub fn turn() -> Turn {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A description with these circuits.
@@ -29,7 +39,7 @@ pub fn add(vci: u16) -> Value {
 
 impl Kept {
     pub fn up(text: &str, files: Files) -> Self {
-        let mut kept = Kept { daemon: None, folder: tempfile::tempdir().unwrap() };
+        let mut kept = Kept { daemon: None, folder: tempfile::tempdir().unwrap(), _turn: turn() };
         kept.restart(text, files);
         kept
     }

@@ -123,7 +123,9 @@ mod tests {
     }
 
     fn entry(revision: u64, left_out: u64) -> Entry {
-        Entry { left_out, ..Audit::default().entry(&Who::Operator, "change", revision, &[]).unwrap() }
+        let mut entry = Audit::default().entry(&Who::Operator, "change", revision, &[]).unwrap();
+        entry.left_out = left_out;
+        entry
     }
 
     /// Revisions of the lines of a file, each with how many were left out before it.
