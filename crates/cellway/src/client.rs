@@ -3,9 +3,12 @@
 use crate::context::Context;
 use crate::output;
 use anyhow::{Context as _, Result};
+use control::history::WrongRevision;
 use control::protocol::Request;
+use endpoint::client::Change;
 use endpoint::{Aal, ChannelId, Connection, DataPath, Endpoint, EndpointConfig, Geometry, OpenOptions};
-use std::os::fd::AsFd;
+use serde::de::DeserializeOwned;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 use std::time::Duration;
 use wire::CircuitId;
@@ -26,14 +29,58 @@ pub fn within(limit: Duration) {
 }
 
 /// Asks the daemon, and reads the answer as what it is.
-pub fn ask_for<T: serde::de::DeserializeOwned>(context: &Context, request: &Request) -> Result<T> {
-    let text = Connection::open(&context.socket)?.manage_text(serde_json::to_value(request)?, &[])?;
-    warn_of_what_is_not_kept(request, &text);
-    read(&text)
+pub fn ask_for<T: DeserializeOwned>(context: &Context, request: &Request) -> Result<T> {
+    if request.may_have_id() {
+        return change(context, request, None);
+    }
+    read(&Connection::open(&context.socket)?.manage_text(serde_json::to_value(request)?, &[])?)
+}
+
+/// Asks the daemon for a change until it is known what became of it, and reads the answer as what it is. `expect`: the
+/// revision that it is for.
+///
+/// # Errors
+/// [`WrongRevision`] among others.
+pub fn change<T: DeserializeOwned>(context: &Context, request: &Request, expect: Option<u64>) -> Result<T> {
+    change_with(context, request, expect, &[])
+}
+
+/// The same with a long text that goes along.
+///
+/// # Errors
+/// The same.
+pub fn change_with_text<T: DeserializeOwned>(
+    context: &Context,
+    request: &Request,
+    expect: Option<u64>,
+    text: &str,
+) -> Result<T> {
+    let memory = endpoint::sealed::write(text.as_bytes()).context("memory for the text")?;
+    change_with(context, request, expect, &[memory.as_fd()])
+}
+
+fn change_with<T: DeserializeOwned>(
+    context: &Context,
+    request: &Request,
+    expect: Option<u64>,
+    fds: &[BorrowedFd<'_>],
+) -> Result<T> {
+    let change = Change::new(serde_json::to_value(request)?)?.expecting(expect);
+    let answer = change.ask(&context.socket, fds)?;
+    if expect.is_some()
+        && let Ok(wrong) = serde_json::from_str::<WrongRevision>(&answer.text)
+    {
+        return Err(wrong.into());
+    }
+    if answer.attempts > 1 && request.is_recorded() {
+        output::note(format_args!("cellway: the connection broke, and the service was asked again: the change is in force"));
+    }
+    warn_of_what_is_not_kept(request, &answer.text);
+    read(&answer.text)
 }
 
 /// Asks the daemon something of a kind of station, and reads the answer as what it is.
-pub fn ask_kind<T: serde::de::DeserializeOwned>(context: &Context, request: &impl serde::Serialize) -> Result<T> {
+pub fn ask_kind<T: DeserializeOwned>(context: &Context, request: &impl serde::Serialize) -> Result<T> {
     read(&Connection::open(&context.socket)?.manage_text(serde_json::to_value(request)?, &[])?)
 }
 
@@ -61,15 +108,6 @@ pub fn read<'a, T: serde::Deserialize<'a>>(text: &'a str) -> Result<T> {
 /// Asks the daemon; the answer as it came, JSON text.
 pub fn ask_text(context: &Context, request: &Request) -> Result<String> {
     Ok(Connection::open(&context.socket)?.manage_text(serde_json::to_value(request)?, &[])?)
-}
-
-/// Asks the daemon something that goes along with a long text, and reads the answer as what it is.
-pub fn ask_with_text<T: serde::de::DeserializeOwned>(context: &Context, request: &Request, text: &str) -> Result<T> {
-    let memory = endpoint::sealed::write(text.as_bytes()).context("memory for the text")?;
-    let connection = Connection::open(&context.socket)?;
-    let answer = connection.manage_text(serde_json::to_value(request)?, &[memory.as_fd()])?;
-    warn_of_what_is_not_kept(request, &answer);
-    read(&answer)
 }
 
 /// The shortest buffer that a cell's 52 octets fit into.

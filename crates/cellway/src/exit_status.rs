@@ -10,6 +10,8 @@ pub const USAGE: u8 = 2;
 pub const NO_SERVICE: u8 = 3;
 /// Something would change.
 pub const WOULD_CHANGE: u8 = 4;
+/// The expected revision is not the current one.
+pub const WRONG_REVISION: u8 = 5;
 
 /// The list, for the help.
 pub const HELP: &str = "\

@@ -78,6 +78,8 @@ enum Command {
     Up(up::Up),
     /// Apply a description to a running network
     Apply(apply::Apply),
+    /// Keep a description that was applied on trial (`apply --confirm`), or undo it
+    Confirm(apply::Confirm),
     /// Print the running network as a description
     Export(export::Export),
     /// Undo what commands have changed: back to the description
@@ -199,6 +201,7 @@ fn perform(context: &Context, command: &Command) -> Result<()> {
     match command {
         Command::Up(up) => up::run(context, up),
         Command::Apply(apply) => apply::run(context, apply),
+        Command::Confirm(confirm) => apply::confirm(context, confirm),
         Command::Export(export) => export::run(context, export),
         Command::Reset(reset) => export::reset(context, reset),
         Command::Config(command) => config::run(context, command),

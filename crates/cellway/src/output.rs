@@ -10,6 +10,7 @@ use crate::context::Context;
 use crate::exit_status::{self, Usage};
 use anyhow::{Context as _, Result};
 use control::diagnostic::Diagnostics;
+use control::history::WrongRevision;
 use control::results::Failed;
 pub use control::text::{drops, table};
 use endpoint::calls::CallError;
@@ -130,7 +131,8 @@ pub fn print_error(context: &Context, e: &anyhow::Error) {
     if let Some(wrong) = e.downcast_ref::<Diagnostics>() {
         if context.json {
             let problems = Some(wrong.all().to_vec());
-            let _ = announce(&Failed { error: wrong.to_string(), problems, exit_status: exit_status_of(e) });
+            let failed = Failed { problems, ..Failed::new(wrong.to_string(), exit_status_of(e)) };
+            let _ = announce(&failed);
         } else {
             note(format_args!("{}", wrong.rendered(io::stderr().is_terminal())));
         }
@@ -138,7 +140,8 @@ pub fn print_error(context: &Context, e: &anyhow::Error) {
     }
     let said = with_causes(e);
     if context.json {
-        let _ = announce(&Failed { error: said, problems: None, exit_status: exit_status_of(e) });
+        let wrong_revision = e.downcast_ref::<WrongRevision>().cloned();
+        let _ = announce(&Failed { wrong_revision, ..Failed::new(said, exit_status_of(e)) });
     } else {
         note(format_args!("cellway: {said}"));
     }
@@ -175,6 +178,8 @@ pub fn exit_code(context: &Context, result: Result<()>) -> ExitCode {
 pub fn exit_status_of(e: &anyhow::Error) -> u8 {
     if e.is::<WouldChange>() {
         exit_status::WOULD_CHANGE
+    } else if e.is::<WrongRevision>() {
+        exit_status::WRONG_REVISION
     } else if e.chain().any(|cause| cause.is::<Usage>()) {
         exit_status::USAGE
     } else if e.chain().any(is_no_service) {
@@ -211,7 +216,7 @@ pub fn print_usage(e: &clap::Error) -> ExitCode {
     if json {
         let text = e.render().to_string();
         let error = text.trim().trim_start_matches("error: ").to_owned();
-        let _ = announce(&Failed { error, problems: None, exit_status: exit_status::USAGE });
+        let _ = announce(&Failed::new(error, exit_status::USAGE));
     } else {
         let _ = e.print();
     }

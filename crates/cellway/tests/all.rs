@@ -11,6 +11,7 @@ mod drawn;
 mod ended;
 mod errors;
 mod every;
+mod exactly_once;
 mod idle_cells;
 mod kept;
 mod lane;

@@ -266,8 +266,8 @@ fn a_state_that_cannot_be_used_is_refused_until_it_is_set_aside_and_stays_then()
     let state = folder.path().join("state");
     let file = |name: &str| state.join(name);
     let damaged = [(file("state.json"), "damaged"), (file("state.1.json"), "so is this")];
-    let newer = [(file("state.json"), "cellway-state 2 1 x\n"), (file("state.1.json"), "and before")];
-    for (round, (files, why)) in [(&damaged, "torn"), (&newer, "version 2")].into_iter().enumerate() {
+    let newer = [(file("state.json"), "cellway-state 3 1 x\n"), (file("state.1.json"), "and before")];
+    for (round, (files, why)) in [(&damaged, "torn"), (&newer, "version 3")].into_iter().enumerate() {
         fs::create_dir_all(&state).unwrap();
         files.iter().for_each(|(path, text)| fs::write(path, text).unwrap());
         for _ in 0..3 {

@@ -1,10 +1,7 @@
 //! The log of changes: a JSON line for each, with who asked, what was done, and the revision that it made.
 
 use crate::plan::Line;
-use anyhow::Result;
 use serde_json::{Value, json};
-use std::fs::File;
-use std::io::Write;
 use std::time::{Duration, Instant, SystemTime};
 
 /// Lines of one change that are written out; of more, only how many.
@@ -24,6 +21,8 @@ pub enum Who {
     User(u32),
     /// A peer.
     Peer,
+    /// The daemon itself: nobody has confirmed a description on trial.
+    Daemon,
 }
 
 impl std::fmt::Display for Who {
@@ -32,6 +31,7 @@ impl std::fmt::Display for Who {
             Who::Operator => f.write_str("operator"),
             Who::User(uid) => write!(f, "user {uid}"),
             Who::Peer => f.write_str("peer"),
+            Who::Daemon => f.write_str("daemon"),
         }
     }
 }
@@ -50,7 +50,8 @@ impl Entry {
         self.what["revision"].as_u64().unwrap_or_default()
     }
 
-    fn line(&self) -> String {
+    /// The line, with its end.
+    pub fn line(&self) -> String {
         let mut what = self.what.clone();
         if self.left_out > 0 {
             what["left_out"] = self.left_out.into();
@@ -112,31 +113,6 @@ impl Audit {
     }
 }
 
-/// The log's file.
-#[derive(Debug)]
-pub struct Log(File);
-
-impl Log {
-    /// Of a file that is open to be appended to.
-    pub fn new(file: File) -> Self {
-        Log(file)
-    }
-
-    /// Writes a line, whole or not at all.
-    ///
-    /// # Errors
-    /// The system refuses it.
-    pub fn append(&mut self, entry: &Entry) -> Result<()> {
-        let before = self.0.metadata()?.len();
-        let written = self.0.write_all(entry.line().as_bytes());
-        if written.is_err() {
-            // Part of it may be there: a disk is full in the middle of a line.
-            let _ = self.0.set_len(before);
-        }
-        Ok(written?)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -156,24 +132,5 @@ mod tests {
         assert_eq!((after(2.1), after(2.2), after(1000.0)), (Some(1), None, Some(1)));
         let idle = (0..100).filter(|_| share.take(begin + PEERS_PACE * 1000).is_some()).count();
         assert_eq!(idle, 63);
-    }
-
-    #[test]
-    fn the_log_has_whole_lines_and_names_what_was_left_out() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("audit.jsonl");
-        let entry = |revision, left_out| Entry {
-            left_out,
-            ..Audit::default().entry(&Who::Operator, "change", revision, &[]).unwrap()
-        };
-        for round in 0..2u64 {
-            let file = File::options().create(true).append(true).open(&path);
-            let mut log = Log::new(file.unwrap());
-            [0, 1].into_iter().for_each(|n| log.append(&entry(2 * round + n, 3 * n)).unwrap());
-        }
-        let text = std::fs::read_to_string(&path).unwrap();
-        let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        let all: Vec<_> = lines.iter().map(|line| (line["revision"].as_u64(), line["left_out"].as_u64())).collect();
-        assert_eq!(all, [(Some(0), None), (Some(1), Some(3)), (Some(2), None), (Some(3), Some(3))]);
     }
 }

@@ -1,7 +1,10 @@
 //! Who keeps a network as it should be: it has each change planned and tried on a model ([`crate::intent`]), and
 //! carries the plan out in slices between rounds of the engine.
 
+mod trials;
+
 use crate::adapters::Adapters;
+use crate::asking::Asking;
 use crate::audit::Who;
 use crate::calls;
 use crate::config::Config;
@@ -12,14 +15,15 @@ use crate::intent::{ChangeOutcome, Intent, Prepared};
 use crate::kinds::Kinds;
 use crate::network_target::{Links, NetworkTarget};
 use crate::objects::{Object, ObjectId, Owner, Spec};
+use crate::once::Book;
 use crate::openers::Openers;
 use crate::placement::{self, Placement};
-use crate::plan::Plan;
+use crate::plan::{Impossible, Plan};
 use crate::shells;
 use crate::sources::commands::Written;
 use crate::sources::peers::{PeerCircuits, TooManyCircuits};
 use crate::sources::waiting::{Understood, Waiting};
-use crate::state_writer::StateWriter;
+use crate::state_writer::{KeptStatus, StateWriter};
 use anyhow::{Context as _, Result, anyhow};
 use host::engine::{Core, EngineHandle, processor_time};
 use net::LinkId;
@@ -38,6 +42,9 @@ const PEERS_SHARE: Duration = Duration::from_millis(20);
 /// Requests of one peer before the others' turn.
 const PEERS_TURN: usize = 4;
 
+/// Whoever changes the network waits so long at most for the disk.
+pub(crate) const DISK_PATIENCE: Duration = Duration::from_secs(5);
+
 /// Whether who asks for a change may have it made by the rules of a description; an error says why not.
 pub type May<'a> = &'a dyn Fn(&Config) -> Result<(), String>;
 
@@ -50,6 +57,8 @@ pub struct Applying {
     pub allow_empty: bool,
     /// Without what commands have added, removed, taken down or up.
     pub exact: bool,
+    /// It is undone unless somebody confirms it within this time.
+    pub confirm_within: Option<Duration>,
 }
 
 /// Keeps a network as it should be.
@@ -71,6 +80,10 @@ pub struct Controller {
     /// Which peer is asked first.
     peers_served: AtomicUsize,
     openers: Openers,
+    /// Answers to changes that were asked for under an id.
+    book: Arc<Book>,
+    /// When the description on trial is undone.
+    trial_until: Mutex<Option<Instant>>,
 }
 
 impl Controller {
@@ -85,6 +98,7 @@ impl Controller {
         let state_writer = Arc::new(state_writer);
         let intent = Intent::new(state_writer.clone());
         let config = Mutex::new(intent.shared_config());
+        let book = intent.book().clone();
         let engine = engine.named("change");
         Ok(Controller {
             engine,
@@ -99,6 +113,8 @@ impl Controller {
             config,
             peers_served: AtomicUsize::new(0),
             openers: Openers::default(),
+            book,
+            trial_until: Mutex::default(),
         })
     }
 
@@ -120,10 +136,19 @@ impl Controller {
         self.intent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The same for who may change something. A right that another change took away meanwhile is gone.
-    fn intent_for(&self, may: May<'_>) -> Result<MutexGuard<'_, Intent>> {
+    /// The same for who may change something, and knows the last change if that matters. A right that another change
+    /// took away meanwhile is gone.
+    fn intent_for(&self, asking: &Asking<'_>, may: May<'_>) -> Result<MutexGuard<'_, Intent>> {
         let intent = self.intent();
         may(intent.config()).map_err(|e| anyhow!(e))?;
+        asking.check(&intent)?;
+        Ok(intent)
+    }
+
+    /// The same for a change that cannot be while a description is on trial.
+    fn intent_to_change(&self, asking: &Asking<'_>, may: May<'_>) -> Result<MutexGuard<'_, Intent>> {
+        let intent = self.intent_for(asking, may)?;
+        intent.refuse_during_trial()?;
         Ok(intent)
     }
 
@@ -191,27 +216,40 @@ impl Controller {
     ///
     /// # Errors
     /// All that cannot be; or a step failed, and everything is as it was.
-    pub fn apply(&self, wanted: Config, who: &Who, may: May<'_>, how: Applying) -> Result<ChangeOutcome> {
-        let intent = self.intent_for(may)?;
+    pub fn apply<'a>(
+        &self,
+        wanted: Config,
+        asking: impl Into<Asking<'a>>,
+        may: May<'_>,
+        how: Applying,
+    ) -> Result<ChangeOutcome> {
+        let asking = &asking.into();
+        let intent = self.intent_for(asking, may)?;
         let waiting = intent.waiting_links();
         if waiting.is_empty() || how.exact {
-            return self.apply_to(intent, wanted, &Understood::default(), who, how);
+            return self.apply_to(intent, wanted, &Understood::default(), asking, how);
         }
         // What these name may take long to find out: nobody waits for that.
         drop(intent);
         let links = Understood::of(waiting);
-        self.apply_to(self.intent_for(may)?, wanted, &links, who, how)
+        self.apply_to(self.intent_for(asking, may)?, wanted, &links, asking, how)
     }
 
     /// Makes the network what its description says, without what commands have added, removed, taken down or up.
     ///
     /// # Errors
     /// A step failed, and everything is as it was.
-    pub fn reset(&self, who: &Who, may: May<'_>, dry_run: bool) -> Result<ChangeOutcome> {
-        let intent = self.intent_for(may)?;
+    pub fn reset<'a>(
+        &self,
+        asking: impl Into<Asking<'a>>,
+        may: May<'_>,
+        dry_run: bool,
+    ) -> Result<ChangeOutcome> {
+        let asking = &asking.into();
+        let intent = self.intent_for(asking, may)?;
         let wanted = intent.config().clone();
-        let how = Applying { dry_run, allow_empty: true, exact: true };
-        self.apply_to(intent, wanted, &Understood::default(), who, how)
+        let how = Applying { dry_run, allow_empty: true, exact: true, confirm_within: None };
+        self.apply_to(intent, wanted, &Understood::default(), asking, how)
     }
 
     /// The same where it is known what the links that wait mean.
@@ -219,30 +257,58 @@ impl Controller {
     /// # Errors
     /// As above.
     pub fn apply_with(&self, wanted: Config, links: &Understood, who: &Who) -> Result<ChangeOutcome> {
-        self.apply_to(self.intent(), wanted, links, who, Applying::default())
+        let intent = self.intent();
+        intent.refuse_undone(&wanted)?;
+        self.apply_to(intent, wanted, links, &who.into(), Applying::default())
     }
 
     fn apply_to(
         &self,
-        mut intent: MutexGuard<'_, Intent>,
+        intent: MutexGuard<'_, Intent>,
         wanted: Config,
         links: &Understood,
-        who: &Who,
+        asking: &Asking<'_>,
         how: Applying,
     ) -> Result<ChangeOutcome> {
+        if !how.dry_run {
+            intent.refuse_during_trial()?;
+        }
         if !how.allow_empty {
             intent.refuse_empty(&wanted)?;
         }
+        let within = how.confirm_within.filter(|_| !how.dry_run);
+        let trial = within.map(|within| intent.trial_of(&wanted, within));
+        let prepare = |intent: &mut Intent, wanted| {
+            let mut prepared = match how.exact {
+                true => intent.prepare_exactly(wanted)?,
+                false => intent.prepare_description(wanted, links)?,
+            };
+            trial.into_iter().for_each(|trial| prepared.put_on_trial(trial));
+            Ok(prepared)
+        };
+        self.describe(intent, wanted, prepare, asking, how.dry_run)
+    }
+
+    /// Makes the network what a description says that `prepare` makes a plan of.
+    fn describe(
+        &self,
+        mut intent: MutexGuard<'_, Intent>,
+        wanted: Config,
+        prepare: impl FnOnce(&mut Intent, Config) -> Result<Prepared, Impossible>,
+        asking: &Asking<'_>,
+        dry_run: bool,
+    ) -> Result<ChangeOutcome> {
         self.forget_ended(&mut intent)?;
         let served: Vec<String> = wanted.served().map(|served| served.name.clone()).collect();
         let (had, place) = (intent.config().file.engine.clone(), wanted.file.engine.clone());
         let placement = placement::of(&wanted);
-        let prepared = match how.exact {
-            true => intent.prepare_exactly(wanted)?,
-            false => intent.prepare_description(wanted, links)?,
-        };
-        if how.dry_run {
+        let prepared = prepare(&mut intent, wanted)?;
+        if dry_run {
             return Ok(intent.abandon(prepared));
+        }
+        if let Err(e) = self.announce(&mut intent, &prepared) {
+            intent.abandon(prepared);
+            return Err(e);
         }
         if had != place
             && let Err(e) = place.place(&self.engine)
@@ -254,7 +320,8 @@ impl Controller {
         // The signalling of switches moves with the number of their ports.
         let moved = moved_switches(&intent, &prepared);
         self.calls.withdraw(|name| moved.contains(name));
-        let outcome = self.carry_out(&mut intent, prepared, who);
+        let outcome = self.carry_out(&mut intent, prepared, asking);
+        self.note_trial(&intent);
         self.arrange_calls(&intent);
         if outcome.is_err() {
             if had != place {
@@ -267,6 +334,21 @@ impl Controller {
         }
         self.keep_adapters(served)?;
         outcome
+    }
+
+    /// Answers to changes that were asked for under an id.
+    pub fn book(&self) -> &Arc<Book> {
+        &self.book
+    }
+
+    /// How it is with what is to outlive the daemon; `None` where nothing is.
+    pub fn kept_status(&self) -> Option<KeptStatus> {
+        self.state_writer.look()
+    }
+
+    /// The log of changes is opened anew: somebody may have moved its file away.
+    pub fn reopen_log(&self) {
+        self.state_writer.reopen_log();
     }
 
     /// Tells calls of the links that there are. Links and switches that are gone take their calls with them.
@@ -307,52 +389,61 @@ impl Controller {
     ///
     /// # Errors
     /// Why it cannot be; everything is as it was.
-    pub fn add(
+    pub fn add<'a>(
         &self,
         spec: Spec,
         outside: Option<String>,
         written: Option<Written>,
-        who: &Who,
+        asking: impl Into<Asking<'a>>,
         may: May<'_>,
     ) -> Result<(ObjectId, ChangeOutcome)> {
-        let mut intent = self.intent_for(may)?;
+        let asking = &asking.into();
+        let mut intent = self.intent_to_change(asking, may)?;
         let (id, prepared) = intent.prepare_added(spec, outside, written)?;
         // Where calls go is told of all links together: one that cannot be would keep the others from being told.
         if let Err(e) = layout(&intent, prepared.wanted()) {
             intent.abandon(prepared);
             return Err(e);
         }
-        let outcome = self.carry_out(&mut intent, prepared, who)?;
+        let outcome = self.carry_out(&mut intent, prepared, asking)?;
         self.arrange_calls(&intent);
         Ok((id, outcome))
     }
 
-    /// Objects less, by command; with links, the circuits over them. Gives the circuits that are gone.
+    /// Objects less, by command; with links, the circuits over them.
     ///
     /// # Errors
     /// Why it cannot be; everything is as it was.
-    pub fn remove(&self, id: &ObjectId, who: &Who, may: May<'_>) -> Result<Vec<String>> {
-        let mut intent = self.intent_for(may)?;
-        let (ids, prepared) = intent.prepare_removed(id)?;
-        self.carry_out(&mut intent, prepared, who)?;
+    pub fn remove<'a>(
+        &self,
+        id: &ObjectId,
+        asking: impl Into<Asking<'a>>,
+        may: May<'_>,
+    ) -> Result<ChangeOutcome> {
+        let asking = &asking.into();
+        let mut intent = self.intent_to_change(asking, may)?;
+        let (_, prepared) = intent.prepare_removed(id)?;
+        let outcome = self.carry_out(&mut intent, prepared, asking)?;
         self.arrange_calls(&intent);
-        let circuits = ids.into_iter().filter_map(|id| match id {
-            ObjectId::Circuit(name) => Some(name),
-            _ => None,
-        });
-        Ok(circuits.collect())
+        Ok(outcome)
     }
 
-    /// Takes a link down, or up again; gives its name.
+    /// Takes a link down, or up again.
     ///
     /// # Errors
     /// There is none of this name.
-    pub fn set_link(&self, name: &str, up: bool, who: &Who, may: May<'_>) -> Result<String> {
+    pub fn set_link<'a>(
+        &self,
+        name: &str,
+        up: bool,
+        asking: impl Into<Asking<'a>>,
+        may: May<'_>,
+    ) -> Result<ChangeOutcome> {
+        let asking = &asking.into();
         let id = self.find_link(name)?;
-        let mut intent = self.intent_for(may)?;
+        let mut intent = self.intent_to_change(asking, may)?;
         let prepared = intent.prepare_up(&id, up)?;
-        self.carry_out(&mut intent, prepared, who)?;
-        Ok(intent.link_name(&id))
+        self.carry_out(&mut intent, prepared, asking)
     }
 
     /// The object of a link's name, or of its ends as they were written.
@@ -425,7 +516,7 @@ impl Controller {
             for (link, name, peer, event) in polled {
                 let mut intent = self.intent();
                 let Some(prepared) = intent.prepare_peer(&name, &peer, &event) else { continue };
-                if let Err(e) = prepared.and_then(|prepared| self.carry_out(&mut intent, prepared, &Who::Peer)) {
+                if let Err(e) = prepared.and_then(|prepared| self.carry_out(&mut intent, prepared, &(&Who::Peer).into())) {
                     if e.is::<TooManyCircuits>() {
                         *refused.entry(link).or_default() += 1;
                     }
@@ -444,10 +535,10 @@ impl Controller {
         }
     }
 
-    fn carry_out(&self, intent: &mut Intent, mut prepared: Prepared, who: &Who) -> Result<ChangeOutcome> {
+    fn carry_out(&self, intent: &mut Intent, mut prepared: Prepared, asking: &Asking<'_>) -> Result<ChangeOutcome> {
         match self.execute(prepared.work()) {
             Ok(()) => {
-                let outcome = intent.commit(prepared, who);
+                let outcome = intent.commit(prepared, *asking);
                 let mut config = self.config.lock().unwrap_or_else(PoisonError::into_inner);
                 let before = std::mem::replace(&mut *config, intent.shared_config());
                 // Dropping one of many circuits takes time, for which nobody waits who asks.

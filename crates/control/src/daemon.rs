@@ -3,13 +3,15 @@
 use crate::audit::Who;
 use crate::config::Config;
 use crate::controller::{Applying, Controller};
-use crate::description::explained;
+use crate::description::{self, explained};
 use crate::door;
 use crate::intent::ChangeOutcome;
 use crate::manage::Manager;
 use crate::metrics::server::Server;
 use crate::sources::waiting::Understood;
 use crate::state::StateFolder;
+use crate::state::files::Files;
+use crate::state::stored::{Described, TrialRecord};
 use crate::state_writer::StateWriter;
 use anyhow::{Context as _, Result};
 use host::engine::{self, EngineHandle};
@@ -32,6 +34,8 @@ pub struct DaemonOptions {
     pub reset_state: bool,
     /// Where metrics are served.
     pub metrics: Option<Metrics>,
+    /// How the files of the state folder are written.
+    pub files: Files,
 }
 
 /// Metrics, served by HTTP.
@@ -76,7 +80,8 @@ impl Daemon {
     /// # Errors
     /// As above.
     pub fn start_with(config: Config, socket: &Path, options: &DaemonOptions) -> Result<Self> {
-        let state = options.state.as_deref().map(StateFolder::open).transpose()?;
+        let open = |folder| StateFolder::open_with(folder, options.files.clone());
+        let state = options.state.as_deref().map(open).transpose()?;
         door::prepare_folder(socket)?;
         // Before there is a network: the proxy processes share the memory that there is now.
         let opened = Opened::at(socket)?;
@@ -96,7 +101,12 @@ impl Daemon {
     ) -> Result<Self> {
         let state_writer =
             state.map(|state| StateWriter::of(state, options.reset_state)).transpose()?.unwrap_or_default();
+        let unconfirmed = state_writer.before().and_then(|kept| kept.trial.clone()).filter(|trial| trial.is_of(&config));
         let controller = Arc::new(Controller::new(engine.clone(), state_writer, config.kinds().clone())?);
+        let config = match unconfirmed {
+            Some(trial) => before_trial(&controller, config, trial)?,
+            None => config,
+        };
         let source = config.clone();
         // There is nothing yet that an empty description could remove.
         let how = Applying { allow_empty: true, ..Applying::default() };
@@ -162,6 +172,22 @@ impl Daemon {
         Ok(outcome)
     }
 
+    /// Undoes a description on trial that nobody has confirmed in time.
+    pub fn undo_unconfirmed(&self) {
+        if self.controller.trial_left().is_none_or(|left| !left.is_zero()) {
+            return;
+        }
+        let source = self.controller.with_config(Clone::clone);
+        match self.reloaded(&source, self.controller.end_trial(true, &Who::Daemon, &|_| Ok(()))) {
+            Ok(outcome) => {
+                tracing::warn!("nobody has confirmed the description: undone, revision {}", outcome.revision);
+            }
+            // Somebody has just confirmed it.
+            Err(_) if self.controller.trial_left().is_none() => {}
+            Err(e) => tracing::error!("nobody has confirmed the description, and it cannot be undone: {e:#}"),
+        }
+    }
+
     /// Does what peers of links with `peer_circuits_to` have asked for since the last time.
     pub fn serve_peers(&self) {
         self.controller.serve_peers();
@@ -193,6 +219,20 @@ impl Daemon {
     pub fn metrics(&self) -> Option<SocketAddr> {
         self.metrics.as_ref().map(Server::address)
     }
+}
+
+/// The description before one that nobody has confirmed.
+fn before_trial(controller: &Controller, config: Config, trial: TrialRecord) -> Result<Config> {
+    tracing::warn!(
+        "nobody has confirmed {}, which was applied on trial: starting with the description before it; `cellway apply` \
+         applies it again",
+        config.source.name
+    );
+    let Described { name, folder, text } = &trial.before;
+    let before = description::read(controller.kinds(), text, name, folder)
+        .with_context(|| format!("the description before {}, from the state folder", config.source.name))?;
+    controller.start_before(trial.into_undone());
+    Ok(before)
 }
 
 /// Whoever a rule may name must reach the socket; the policy decides who gets in. Without rules, only its owner does.

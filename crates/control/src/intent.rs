@@ -4,22 +4,32 @@
 //! In: wishes (a description, commands, peers). Out: a [`Prepared`] change, whose plan somebody carries out. Then it is
 //! kept ([`Intent::commit`]) or given up ([`Intent::abandon`]). One change is under way at a time.
 
-use crate::audit::Who;
+mod trials;
+
+use crate::asking::Asking;
 use crate::config::{self, Config, Shell};
 use crate::deviations::{Deviation, deviations};
+use crate::history::History;
 use crate::objects::{Change, LinkSpec, Object, ObjectId, Objects, Owner, Spec, difference};
+use crate::once::Book;
 use crate::plan::{Impossible, Line, Plan, Problem, Summary, gives_way, roll_back};
 use crate::sources::commands::{Commands, Written};
 use crate::sources::peers::{PeerCircuits, Peers};
 use crate::sources::waiting::{Understood, Waiting};
 use crate::sources::{self, file};
+use crate::state::stored::Stored;
 use crate::state_writer::StateWriter;
 use crate::step::{Model, Step};
+use crate::trial::{Trial, TrialState};
 use anyhow::{Result, anyhow, bail};
 use net::PeerCircuit;
 use net::topology::CircuitEnd;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// Numbers of changes that are set apart in the state together: a change of a peer's is written to no disk.
+const REVISIONS_AHEAD: u64 = 1024;
 
 /// What a change came to.
 #[derive(Debug, Clone, Default)]
@@ -38,6 +48,12 @@ pub struct ChangeOutcome {
     pub dropped: Vec<String>,
     /// What commands have made of the description, and stays so.
     pub kept: Vec<Deviation>,
+    /// The link or circuit that a command named, by its name in output.
+    pub subject: String,
+    /// Circuits that went with a link.
+    pub removed_circuits: Vec<String>,
+    /// How long the description is on trial.
+    pub confirm_within: Option<Duration>,
 }
 
 /// A change whose plan is in order: the model is what the network will be.
@@ -49,6 +65,8 @@ pub struct Prepared {
     unchanged_circuits: usize,
     dropped: Vec<ObjectId>,
     next: Next,
+    /// Whether the description is on trial once it is applied.
+    trial: TrialState,
 }
 
 /// What the sources want once a change is done.
@@ -80,6 +98,16 @@ impl Prepared {
         self.changes.iter().filter_map(|change| Some((&change.id, &change.wanted.as_ref()?.spec)))
     }
 
+    /// The description is to be on trial.
+    pub fn put_on_trial(&mut self, trial: Trial) {
+        self.trial = TrialState::Pending(Box::new(trial));
+    }
+
+    /// The trial that is to begin.
+    pub fn trial(&self) -> Option<&Trial> {
+        self.trial.pending()
+    }
+
     /// What becomes of objects that do not stay as they are.
     pub fn changes(&self) -> &[Change] {
         &self.changes
@@ -93,7 +121,8 @@ impl Prepared {
             unchanged_circuits: self.unchanged_circuits,
             interrupted: std::mem::take(&mut self.plan.interrupted),
             dropped: self.dropped.iter().map(ToString::to_string).collect(),
-            kept: Vec::new(),
+            confirm_within: self.trial().map(|trial| trial.within),
+            ..ChangeOutcome::default()
         }
     }
 }
@@ -110,15 +139,25 @@ pub struct Intent {
     applied: Objects,
     model: Model,
     revision: u64,
+    /// No change has a higher number, as far as the state says.
+    reserved: u64,
     state_writer: Arc<StateWriter>,
     /// What the state folder had has been taken up.
     restored: bool,
+    /// The last changes.
+    history: History,
+    /// Answers to changes that were asked for under an id.
+    book: Arc<Book>,
+    /// Whether the description is on trial.
+    trial: TrialState,
 }
 
 impl Intent {
     /// For an empty network. `state_writer`: stores command-made objects for restart.
     pub fn new(state_writer: Arc<StateWriter>) -> Self {
-        Intent { state_writer, ..Intent::default() }
+        let before = state_writer.before();
+        let (revision, book) = before.map_or((0, Arc::default()), |kept| (kept.revision, Book::of(&kept.answered)));
+        Intent { state_writer, revision, reserved: revision, book, ..Intent::default() }
     }
 
     /// The description that was read last.
@@ -170,7 +209,7 @@ impl Intent {
     /// Links of commands that wait for the next description.
     pub fn waiting_links(&self) -> Waiting {
         match self.state_writer.before().filter(|_| !self.restored) {
-            Some(kept) => Commands::restore(kept.clone()).waiting_links(),
+            Some(kept) => Commands::restore(kept.commands.clone()).waiting_links(),
             None => self.commands.waiting_links(),
         }
     }
@@ -200,7 +239,7 @@ impl Intent {
         let mut commands = self.commands.clone();
         // A restart: what commands had added and removed is so again.
         if let Some(kept) = self.state_writer.before().filter(|_| !self.restored) {
-            commands = Commands::restore(kept.clone());
+            commands = Commands::restore(kept.commands.clone());
         }
         for wrong in commands.take_up(&file, links) {
             tracing::warn!("not restored, and tried again when a description is read: {wrong}");
@@ -226,6 +265,10 @@ impl Intent {
         dropped.iter().for_each(|id| commands.set_aside(id));
         dropped.splice(0..0, unfit);
         prepared.dropped = dropped;
+        if !self.restored {
+            // A start with the description before one that nobody has confirmed.
+            prepared.trial = self.trial.clone();
+        }
         prepared.next = Next::Description { config: Box::new(wanted), file, commands };
         Ok(prepared)
     }
@@ -375,12 +418,12 @@ impl Intent {
     }
 
     /// A change has been carried out.
-    pub fn commit(&mut self, mut prepared: Prepared, who: &Who) -> ChangeOutcome {
-        if !prepared.changes.is_empty() {
-            self.revision += 1;
-        }
-        let kept = self.deviations_after(&prepared);
-        let outcome = ChangeOutcome { kept, ..prepared.outcome(self.revision) };
+    pub fn commit<'a>(&mut self, mut prepared: Prepared, asking: impl Into<Asking<'a>>) -> ChangeOutcome {
+        let asking = asking.into();
+        let changes = !prepared.changes.is_empty();
+        self.revision += u64::from(changes);
+        let (kept, (subject, removed_circuits)) = (self.deviations_after(&prepared), self.subject_of(&prepared.next));
+        let outcome = ChangeOutcome { kept, subject, removed_circuits, ..prepared.outcome(self.revision) };
         for Change { id, wanted } in prepared.changes {
             match wanted {
                 Some(object) => self.applied.insert(id, Object { revision: self.revision, ..object }),
@@ -392,7 +435,7 @@ impl Intent {
             Next::Description { config, file, commands } => {
                 prepared.dropped.iter().for_each(|id| self.peers.forget(id));
                 (self.config, self.file, self.commands) = (config.into(), file, commands);
-                self.restored = true;
+                (self.restored, self.trial) = (true, prepared.trial);
             }
             Next::Added(added) => {
                 added.into_iter().for_each(|(id, object, written)| self.commands.insert(id, object, written));
@@ -409,15 +452,60 @@ impl Intent {
             }
             Next::Peer(_) => of_commands = false,
         }
-        let state = || of_commands.then(|| self.commands.kept());
-        self.state_writer.record(state, who, prepared.verb, outcome.revision, &outcome.lines);
+        if changes {
+            self.history.note(asking.who, prepared.verb, outcome.revision, &outcome.lines);
+        }
+        // Before the state is made: it has the answer with what it answers for.
+        asking.settle(&outcome);
+        let keeps = self.reserve() || of_commands;
+        let state = || keeps.then(|| self.stored());
+        self.state_writer.record(state, asking.who, prepared.verb, outcome.revision, &outcome.lines);
         outcome
+    }
+
+    /// Sets numbers apart where few are left; says whether it did.
+    fn reserve(&mut self) -> bool {
+        let few = self.revision + REVISIONS_AHEAD / 2 > self.reserved;
+        if few {
+            self.reserved = self.revision + REVISIONS_AHEAD;
+        }
+        few
+    }
+
+    /// What is kept for a restart: of a description on trial, what was before.
+    fn stored(&self) -> Stored {
+        let commands = self.trial.pending().map_or(&self.commands, |trial| &trial.commands).kept();
+        Stored { revision: self.reserved, commands, answered: self.book.kept(), trial: self.trial.record().cloned() }
+    }
+
+    /// What a command named, in output, and the circuits that go with it.
+    fn subject_of(&self, next: &Next) -> (String, Vec<String>) {
+        let named = |id: &ObjectId| match id {
+            ObjectId::Link(..) => self.link_name(id),
+            ObjectId::Circuit(name) | ObjectId::Station(name) => name.clone(),
+        };
+        match next {
+            Next::Added(added) => (added.last().map(|(id, ..)| named(id)).unwrap_or_default(), Vec::new()),
+            Next::Up(id, _) => (named(id), Vec::new()),
+            Next::Removed(ids) => {
+                let circuits = ids.iter().filter_map(|id| match id {
+                    ObjectId::Circuit(name) => Some(name.clone()),
+                    _ => None,
+                });
+                (ids.first().map(named).unwrap_or_default(), circuits.collect())
+            }
+            Next::Description { .. } | Next::Peer(_) => Default::default(),
+        }
     }
 
     /// A change is not to be, or could not be carried out: all is as it was. Gives what it would have been.
     pub fn abandon(&mut self, mut prepared: Prepared) -> ChangeOutcome {
         if let Next::Peer(id) = &prepared.next {
             self.peers.forget(id);
+        }
+        if prepared.trial().is_some() {
+            // The state may have it already.
+            self.state_writer.keep(|| self.stored());
         }
         // Names of links are those that the model has once the change is done.
         let kept = self.deviations_after(&prepared);
@@ -461,7 +549,7 @@ impl Intent {
         let undo = plan.check(&mut self.model)?;
         let unchanged_circuits = circuits_before.saturating_sub(plan.interrupted.len());
         let (verb, dropped, next) = ("apply", Vec::new(), Next::Added(Vec::new()));
-        Ok(Prepared { verb, changes, plan, undo, unchanged_circuits, dropped, next })
+        Ok(Prepared { verb, changes, plan, undo, unchanged_circuits, dropped, next, trial: TrialState::None })
     }
 
     /// What the network is to be with another description: with the additions of commands and peers that fit; and those

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod adapters;
+pub mod asking;
 pub mod audit;
 pub mod calls;
 pub mod capture;
@@ -26,6 +27,7 @@ pub mod export;
 pub mod fault;
 pub mod folder;
 mod gathering;
+pub mod history;
 mod hops;
 pub mod intent;
 pub mod kinds;
@@ -35,6 +37,7 @@ pub mod metrics;
 pub mod names;
 pub mod network_target;
 pub mod objects;
+pub mod once;
 pub mod openers;
 pub mod path;
 pub mod placement;
@@ -51,4 +54,5 @@ pub mod state_writer;
 pub mod status;
 pub mod step;
 pub mod text;
+pub mod trial;
 pub mod version;

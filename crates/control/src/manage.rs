@@ -2,25 +2,27 @@
 
 mod calls;
 pub(crate) mod oam;
+mod once;
 
-use crate::audit::Who;
+use crate::asking::Asking;
 use crate::calls::call_controller::Channel;
 use crate::capture::pump::Capture;
 use crate::capture::{self, pump};
 pub use crate::config::MAX_DESCRIPTION_OCTETS;
 use crate::config::{self, Config};
-use crate::controller::{Applying, Controller, May};
+use crate::controller::{Applying, Controller, DISK_PATIENCE, May};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::intent::ChangeOutcome;
 use crate::kinds::{KindRequest, Running};
+use crate::audit::Who;
 use crate::objects::{LinkSpec, Spec};
+use crate::once::Ticket;
 use crate::policy::Role;
 use crate::protocol::{Applied, Capturing, Done, LinkAdded, LinkRemoved, LinkSet, Message, OLDEST, Request, VERSION};
 use crate::sources::commands::Written;
 use crate::status::Which;
 use crate::{description, export, path, policy, status};
-use anyhow::{Context as _, Result, anyhow};
-use endpoint::sealed;
+use anyhow::{Result, anyhow};
 use endpoint::seqpacket::Peer;
 use host::quota::{Amounts, Limits};
 use host::service::{Handler, Reply, Takes};
@@ -33,9 +35,6 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use wire::CircuitId;
 use wire::aesa::Aesa;
-
-/// Whoever changes the network waits so long at most for the disk.
-const DISK_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The program's part of the service.
 pub struct Manager {
@@ -60,10 +59,10 @@ impl Manager {
     }
 
     /// Carries a request out. `may`: whether that is still allowed; changes ask again when it is their turn.
-    fn serve(&self, request: Request, peer: &Peer, may: May<'_>, fds: Vec<OwnedFd>) -> Result<String> {
-        let who = &Who::User(peer.uid);
+    fn serve(&self, request: Request, by: &By<'_>, fds: Vec<OwnedFd>) -> Result<String> {
+        let (peer, may) = (by.peer, by.may);
         let done = || answer(&Done { done: true, not_kept: None });
-        let not_kept = || self.controller.not_kept(DISK_PATIENCE);
+        let say_done = |_: &ChangeOutcome| serde_json::to_string(&Done { done: true, not_kept: None });
         let (controller, engine) = (&*self.controller, self.controller.engine());
         match request {
             Request::Status => status::text(controller, Which::All),
@@ -73,13 +72,13 @@ impl Manager {
             Request::Links => answer(&status::links(controller)?),
             Request::AddCircuit(circuit) => {
                 let spec = Spec::Circuit(circuit.describe()?);
-                controller.add(spec, None, Some(Written::Circuit(circuit)), who, may)?;
-                answer(&Done { done: true, not_kept: not_kept() })
+                self.change(by, &say_done, |asking| {
+                    controller.add(spec, None, Some(Written::Circuit(circuit)), asking, may).map(|(_, outcome)| outcome)
+                })
             }
             Request::RemoveCircuit { ends } => {
                 let ends = ends.iter().map(|e| e.parse()).collect::<Result<Vec<_>, _>>()?;
-                controller.remove(&controller.find_circuit(&ends)?, who, may)?;
-                answer(&Done { done: true, not_kept: not_kept() })
+                self.change(by, &say_done, |asking| controller.remove(&controller.find_circuit(&ends)?, asking, may))
             }
             Request::AddLink(link) => {
                 let (mut description, shell) = link.describe(Path::new(""))?;
@@ -90,16 +89,25 @@ impl Manager {
                 let (enabled, signalling) = (link.enabled, link.signalling.clone());
                 let spec = LinkSpec { description, shell, follows, enabled, signalling };
                 let spec = Spec::Link(Box::new(spec));
-                let (id, _) = controller.add(spec, far, Some(Written::Link(link)), who, may)?;
-                answer(&LinkAdded { link: controller.link_name(&id), not_kept: not_kept() })
+                let say = |outcome: &ChangeOutcome| {
+                    serde_json::to_string(&LinkAdded { link: outcome.subject.clone(), not_kept: None })
+                };
+                self.change(by, &say, |asking| {
+                    controller.add(spec, far, Some(Written::Link(link)), asking, may).map(|(_, outcome)| outcome)
+                })
             }
             Request::RemoveLink { name } => {
-                let removed_circuits = controller.remove(&controller.find_link(&name)?, who, may)?;
-                answer(&LinkRemoved { removed_circuits, not_kept: not_kept() })
+                let say = |outcome: &ChangeOutcome| {
+                    let removed_circuits = outcome.removed_circuits.clone();
+                    serde_json::to_string(&LinkRemoved { removed_circuits, not_kept: None })
+                };
+                self.change(by, &say, |asking| controller.remove(&controller.find_link(&name)?, asking, may))
             }
             Request::SetLink { name, up } => {
-                let link = controller.set_link(&name, up, who, may)?;
-                answer(&LinkSet { link, enabled: up, not_kept: not_kept() })
+                let say = |outcome: &ChangeOutcome| {
+                    serde_json::to_string(&LinkSet { link: outcome.subject.clone(), enabled: up, not_kept: None })
+                };
+                self.change(by, &say, |asking| controller.set_link(&name, up, asking, may))
             }
             Request::Ended => status::text(controller, Which::WithEnded),
             Request::Path { host, circuit } => {
@@ -113,20 +121,15 @@ impl Manager {
             }
             Request::Calls(endpoint::calls::Request::List) => self.calls(peer),
             Request::Calls(_) => Err(anyhow!("calls belong to a session")),
-            Request::Apply { text, name, folder, dry_run, allow_empty, exact } => {
-                self.apply(&text, &name, &folder, Applying { dry_run, allow_empty, exact }, (who, may))
+            Request::Apply { text, name, folder, dry_run, allow_empty, exact, confirm_seconds } => {
+                let confirm_within = confirm_seconds.map(Duration::from_secs);
+                self.apply(&text, &name, &folder, Applying { dry_run, allow_empty, exact, confirm_within }, by)
             }
-            Request::ApplyFile { name, folder, dry_run, allow_empty, exact } => {
-                let none = || anyhow!("the description comes as a memory file: pass its descriptor along");
-                let text = sealed::read(fds.first().ok_or_else(none)?, MAX_DESCRIPTION_OCTETS);
-                let text = String::from_utf8(text.with_context(|| name.clone())?);
-                let text = text.map_err(|_| anyhow!("{name} is not UTF-8: save it as such"))?;
-                self.apply(&text, &name, &folder, Applying { dry_run, allow_empty, exact }, (who, may))
-            }
+            Request::ApplyFile { .. } => self.serve(once::with_text(request, &fds)?, by, Vec::new()),
             Request::Reset { dry_run } => {
-                let outcome = controller.reset(who, may, dry_run);
-                self.applied(outcome, dry_run)
+                self.applied(by, dry_run, |asking| controller.reset(asking, may, dry_run))
             }
+            Request::Confirm { undo } => self.end_trial(undo, by),
             Request::Export => answer(&controller.with_intent(export::exported)?),
             Request::CaptureStart { link, circuits, buffer_mib } => {
                 let circuits = circuits.iter().map(|c| c.parse()).collect::<Result<Vec<CircuitId>, _>>()?;
@@ -169,25 +172,24 @@ impl Manager {
     }
 
     /// Makes the network what a description says; what is wrong with that is an answer too.
-    fn apply(
-        &self,
-        text: &str,
-        name: &str,
-        folder: &Path,
-        how: Applying,
-        (who, may): (&Who, May<'_>),
-    ) -> Result<String> {
-        let applied =
-            description::read(self.controller.kinds(), text, name, folder).map_err(Into::into).and_then(|wanted| {
-                let source = wanted.clone();
-                let outcome = self.controller.apply(wanted, who, may, how);
-                outcome.map_err(|e| description::explained(&source, e))
-            });
-        self.applied(applied, how.dry_run)
+    fn apply(&self, text: &str, name: &str, folder: &Path, how: Applying, by: &By<'_>) -> Result<String> {
+        self.applied(by, how.dry_run, |asking| {
+            let wanted = description::read(self.controller.kinds(), text, name, folder)?;
+            let source = wanted.clone();
+            let outcome = self.controller.apply(wanted, asking, by.may, how);
+            outcome.map_err(|e| description::explained(&source, e))
+        })
     }
 
-    /// What applying a description came to, as an answer.
-    fn applied(&self, applied: Result<ChangeOutcome>, dry_run: bool) -> Result<String> {
+    /// What applying a description comes to, as an answer.
+    fn applied(
+        &self,
+        by: &By<'_>,
+        dry_run: bool,
+        apply: impl FnOnce(Asking<'_>) -> Result<ChangeOutcome>,
+    ) -> Result<String> {
+        let say = |outcome: &ChangeOutcome| serde_json::to_string(&of_outcome(outcome.clone(), dry_run, Vec::new()));
+        let applied = apply(by.asking(&say));
         // Rights that are gone do not wait for the disk.
         if let (false, Some(after)) = (dry_run, self.applied.get()) {
             after();
@@ -209,7 +211,7 @@ impl Manager {
     /// their own only.
     fn may_ask(&self, config: &Config, peer: &Peer, request: &Asked) -> Result<(), String> {
         match request {
-            Asked::Own(Request::Calls(_) | Request::Path { .. }) => Ok(()),
+            Asked::Own(message) if matches!(message.request, Request::Calls(_) | Request::Path { .. }) => Ok(()),
             request => policy::may_act(&config.rules, peer, self.owner, request.needs()),
         }
     }
@@ -237,7 +239,7 @@ impl Manager {
         let of_kind = self.controller.kinds().request(inner).map_err(not_understood)?;
         match of_kind {
             Some(of_kind) => check_version(request).map(|()| Asked::OfKind(of_kind)),
-            None => understood(request).map(Asked::Own),
+            None => understood(request).map(|message| Asked::Own(Box::new(message))),
         }
     }
 
@@ -250,7 +252,8 @@ impl Manager {
 }
 
 fn of_outcome(outcome: ChangeOutcome, dry_run: bool, problems: Vec<Diagnostic>) -> Applied {
-    let ChangeOutcome { revision, lines, summary, unchanged_circuits, interrupted, dropped, kept } = outcome;
+    let confirm_seconds = outcome.confirm_within.map(|within| within.as_secs());
+    let ChangeOutcome { revision, lines, summary, unchanged_circuits, interrupted, dropped, kept, .. } = outcome;
     Applied {
         revision,
         dry_run,
@@ -263,6 +266,7 @@ fn of_outcome(outcome: ChangeOutcome, dry_run: bool, problems: Vec<Diagnostic>) 
         dropped,
         kept,
         problems,
+        confirm_seconds,
         not_kept: None,
     }
 }
@@ -271,9 +275,19 @@ fn answer(answer: &impl Serialize) -> Result<String> {
     Ok(serde_json::to_string(answer)?)
 }
 
+/// Who asks for something, whether that is still allowed (changes ask again when it is their turn), and what comes with
+/// the request.
+struct By<'a> {
+    peer: &'a Peer,
+    may: May<'a>,
+    who: Who,
+    expect: Option<u64>,
+    ticket: Option<Ticket>,
+}
+
 /// A request.
 enum Asked {
-    Own(Request),
+    Own(Box<Message>),
     OfKind(KindRequest),
 }
 
@@ -281,7 +295,7 @@ impl Asked {
     /// The role that it needs.
     fn needs(&self) -> Role {
         match self {
-            Asked::Own(request) => request.needs(),
+            Asked::Own(message) => message.request.needs(),
             Asked::OfKind(request) => request.needs(),
         }
     }
@@ -304,12 +318,13 @@ fn check_version(request: &Value) -> Result<(), String> {
 }
 
 /// A request of control's own, with the protocol's version or alone.
-fn understood(request: &Value) -> Result<Request, String> {
+fn understood(request: &Value) -> Result<Message, String> {
     check_version(request)?;
     if request.get("version").is_none() {
-        return Request::deserialize(request).map_err(not_understood);
+        let request = Request::deserialize(request).map_err(not_understood)?;
+        return Ok(Message { version: VERSION, request, id: None, expect: None });
     }
-    Message::deserialize(request).map(|message| message.request).map_err(not_understood)
+    Message::deserialize(request).map_err(not_understood)
 }
 
 impl Handler for Manager {
@@ -365,7 +380,7 @@ impl Handler for Manager {
     fn converse(&self, peer: Peer, session: u64, request: &Value, has: &Amounts) -> Option<Result<Reply, String>> {
         let inner = request.get("request").unwrap_or(request);
         inner.get("calls")?;
-        let request = match understood(request) {
+        let request = match understood(request).map(|message| message.request) {
             // It belongs to no session, and takes time where there are many calls.
             Ok(Request::Calls(endpoint::calls::Request::List)) => return None,
             Ok(Request::Calls(request)) => request,
@@ -427,11 +442,12 @@ impl Handler for Manager {
         if !self.controller.with_config(may) {
             return Takes::NoTime;
         }
-        match request {
+        let Asked::Own(message) = request else { return Takes::Long };
+        match message.request {
             // They read files and look up names of hosts.
-            Asked::Own(
-                Request::Apply { .. } | Request::ApplyFile { .. } | Request::Reset { .. } | Request::AddLink(_),
-            ) => Takes::AsLongAsOthersLike,
+            Request::Apply { .. } | Request::ApplyFile { .. } | Request::Reset { .. } | Request::AddLink(_) => {
+                Takes::AsLongAsOthersLike
+            }
             // They look at what there is, and wait for a change that is under way.
             _ => Takes::Long,
         }
@@ -448,7 +464,7 @@ impl Handler for Manager {
         let needs = request.needs();
         let may = |config: &Config| policy::may_act(&config.rules, &peer, self.owner, needs);
         let answer = match request {
-            Asked::Own(request) => self.serve(request, &peer, &may, fds),
+            Asked::Own(message) => self.serve_message(*message, &peer, &may, fds),
             Asked::OfKind(request) => self.serve_kind(request),
         };
         answer.map_err(|e| format!("{e:#}"))

@@ -4,6 +4,7 @@ use crate::calls::report::CallsStatus;
 use crate::config::{Circuit, Link};
 use crate::deviations::Deviation;
 use crate::diagnostic::Diagnostic;
+use crate::history::WrongRevision;
 use crate::kinds::Kinds;
 use crate::path::PathStatus;
 use crate::plan::Line;
@@ -99,6 +100,9 @@ pub enum Request {
         /// Without what commands have added, removed, taken down or up.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         exact: bool,
+        /// It is undone unless `confirm` comes within so many seconds.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        confirm_seconds: Option<u64>,
     },
     /// The same with the description in a sealed memory file that comes along: for long ones.
     ApplyFile {
@@ -114,11 +118,20 @@ pub enum Request {
         /// Without what commands have added, removed, taken down or up.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         exact: bool,
+        /// It is undone unless `confirm` comes within so many seconds.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        confirm_seconds: Option<u64>,
     },
     /// Make the network what its description says: without what commands have added, removed, taken down or up.
     Reset {
         /// Only say what would be done.
         dry_run: bool,
+    },
+    /// End the trial of a description that was applied with `confirm_seconds`.
+    Confirm {
+        /// Undo it now; otherwise it stays.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        undo: bool,
     },
     /// The network as a description.
     Export,
@@ -148,6 +161,7 @@ impl Request {
             | Request::Apply { .. }
             | Request::ApplyFile { .. }
             | Request::Reset { .. }
+            | Request::Confirm { .. }
             // It says who may do what.
             | Request::Export => Role::Manage,
         }
@@ -162,12 +176,18 @@ impl Request {
             | Request::RemoveCircuit { .. }
             | Request::AddLink(_)
             | Request::RemoveLink { .. }
-            | Request::SetLink { .. } => true,
+            | Request::SetLink { .. }
+            | Request::Confirm { .. } => true,
             Request::Apply { dry_run, .. } | Request::ApplyFile { dry_run, .. } | Request::Reset { dry_run } => {
                 !dry_run
             }
             _ => false,
         }
+    }
+
+    /// Whether it changes something, and may have an id: it is done once, however often it is asked for.
+    pub fn may_have_id(&self) -> bool {
+        self.is_recorded() || matches!(self, Request::OamAsk(_))
     }
 }
 
@@ -206,6 +226,14 @@ pub struct Message {
     pub version: u32,
     /// What is asked.
     pub request: Request,
+    /// Of a change: the client's name for this request, 1 to 64 printable characters, new for each. Who asks again under
+    /// the same id gets the first answer, and nothing is done twice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// Of a change: the revision that the client expects. If it is not the current one, nothing is done, and the answer
+    /// is `wrong_revision`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expect: Option<u64>,
 }
 
 /// It is done, and there is nothing to say of it.
@@ -286,6 +314,21 @@ pub struct Applied {
     /// All that is wrong with the description. Where there is anything, nothing was done.
     #[serde(default)]
     pub problems: Vec<Diagnostic>,
+    /// It is undone unless `confirm` comes within so many seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirm_seconds: Option<u64>,
+    /// Why the change is not kept for a restart, or is not in the log of changes; it is in force.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_kept: Option<String>,
+}
+
+/// The trial of a description has ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TrialEnded {
+    /// Whether it stays; otherwise what was before it is so again.
+    pub confirmed: bool,
+    /// The number of the last change.
+    pub revision: u64,
     /// Why the change is not kept for a restart, or is not in the log of changes; it is in force.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_kept: Option<String>,
@@ -371,7 +414,9 @@ pub fn schema(kinds: &Kinds) -> serde_json::Value {
         ("apply", schema_for!(Applied)),
         ("apply_file", schema_for!(Applied)),
         ("reset", schema_for!(Applied)),
+        ("confirm", schema_for!(TrialEnded)),
         ("export", schema_for!(Exported)),
+        ("wrong_revision", schema_for!(WrongRevision)),
     ];
     let answer = |(name, schema): (&str, schemars::Schema)| {
         let mut schema = schema.into();

@@ -226,6 +226,13 @@ pub fn protocol(schema: &Value) -> String {
     let answers = schema["answers"].as_object().into_iter().flatten();
     answers.clone().for_each(|(_, answer)| types.learn(answer));
     let answer = |types: &mut Types, name: &str| types.words(&schema["answers"][name]);
+    let _ = writeln!(
+        page,
+        "\nBeside `request`, a change may have `id` and `expect`: it is made once under its id, and only if the revision \
+         `expect` is the current one. Otherwise the answer is {} \
+         ([operating.md](../operating.md#changes-are-made-once)).",
+        answer(&mut types, "wrong_revision")
+    );
     page.push_str("\n## Requests\n| request | parameters | answer | meaning |\n|---|---|---|---|\n");
     for one in message["$defs"]["Request"]["oneOf"].as_array().into_iter().flatten() {
         if let Some(name) = one["const"].as_str() {

@@ -7,6 +7,7 @@ pub mod drops;
 pub mod relay;
 
 use crate::delivery::Delivery;
+use crate::history::WrongRevision;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stack::oam::{Statistics, Tracer};
@@ -21,8 +22,18 @@ pub struct Failed {
     pub error: String,
     /// All that is wrong with a description; `null` where the error is about something else.
     pub problems: Option<Vec<crate::diagnostic::Diagnostic>>,
+    /// With status 5: what has changed since the expected revision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wrong_revision: Option<WrongRevision>,
     /// The status that the program ends with (docs/promises.md).
     pub exit_status: u8,
+}
+
+impl Failed {
+    /// An error in words alone.
+    pub fn new(error: String, exit_status: u8) -> Self {
+        Failed { error, problems: None, wrong_revision: None, exit_status }
+    }
 }
 
 /// A file or a stream that was carried: `send`, `receive`, `ip send`, `ip receive`.

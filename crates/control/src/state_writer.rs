@@ -3,36 +3,47 @@
 //! A disk may be full, or may stall. Whoever changes the network hands over what is to be written and goes on; a
 //! command then asks what has become of it, without holding anybody up. What could not be written is tried again.
 
-use crate::audit::{Audit, Entry, Log, Who};
+use crate::audit::{Audit, Entry, Who};
 use crate::plan::Line;
-use crate::sources::commands::Kept;
 use crate::state::StateFolder;
+use crate::state::audit_log::AuditLog;
+use crate::state::stored::Stored;
 use anyhow::{Context as _, Result};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, WaitTimeoutResult};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// After an attempt that has failed, the next one.
 const RETRY: Duration = Duration::from_secs(5);
 /// Who ends the daemon waits so long for a last attempt.
 const LAST_PATIENCE: Duration = Duration::from_secs(3);
+/// A disk that takes longer for one attempt is slow.
+const SLOW: Duration = Duration::from_secs(2);
 /// Entries of the log that wait at most.
 const MAX_ENTRIES: usize = 1024;
 
 /// Where something is kept.
 trait Disk {
-    fn write_state(&mut self, kept: &Kept) -> Result<()>;
+    fn write_state(&mut self, stored: &Stored) -> Result<()>;
     fn append(&mut self, entry: &Entry) -> Result<()>;
+    /// Opens the log anew.
+    fn reopen(&mut self) -> Result<()>;
 }
 
-struct Files {
+struct Folder {
     state: StateFolder,
-    log: Log,
+    log: AuditLog,
 }
 
-impl Disk for Files {
-    fn write_state(&mut self, kept: &Kept) -> Result<()> {
-        self.state.write(kept).context("the state")
+impl Disk for Folder {
+    fn write_state(&mut self, stored: &Stored) -> Result<()> {
+        self.state.write(stored).context("the state")
+    }
+
+    fn reopen(&mut self) -> Result<()> {
+        self.log.reopen().context("the log of changes")
     }
 
     fn append(&mut self, entry: &Entry) -> Result<()> {
@@ -41,28 +52,46 @@ impl Disk for Files {
 }
 
 /// What is to be written: a state, entries of the log, and how many of them there was no room for.
-type Work = (Option<Kept>, VecDeque<Entry>, u64);
+type Work = (Option<Stored>, VecDeque<Entry>, u64);
+
+/// How it is with what is to outlive the daemon: the state, and the log of changes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct KeptStatus {
+    /// Why changes that are in force are not kept for a restart, or not in the log of changes; `null`: all are, or are
+    /// being written.
+    pub not_kept: Option<String>,
+    /// Whether something waits to be written.
+    pub waits: bool,
+    /// Lines of the log of changes that were left out for want of room while the disk took none.
+    pub log_left_out: u64,
+}
 
 /// What waits for the thread.
 #[derive(Default)]
 struct Tray {
     /// The newest state, if it is not kept yet.
-    state: Option<Kept>,
+    state: Option<Stored>,
     entries: VecDeque<Entry>,
-    /// Entries for which there was no room.
+    /// Entries for which there was no room, and that no line of the log has told of yet.
     left_out: u64,
+    /// All of them since the start.
+    ever_left_out: u64,
+    /// The log is to be opened anew.
+    reopens: bool,
     /// Changes that were handed over, and those that an attempt was made for.
     given: u64,
     tried: u64,
     /// Why the last attempt has failed.
     failure: Option<String>,
+    /// Since when something waits for its first attempt.
+    waits_since: Option<Instant>,
     ends: bool,
     over: bool,
 }
 
 impl Tray {
     fn is_empty(&self) -> bool {
-        self.state.is_none() && self.entries.is_empty()
+        self.state.is_none() && self.entries.is_empty() && !self.reopens
     }
 
     /// Puts back what could not be written, before what has come since.
@@ -75,12 +104,14 @@ impl Tray {
         if let Some(more) = entries.len().checked_sub(MAX_ENTRIES) {
             entries.truncate(MAX_ENTRIES);
             self.left_out += more as u64;
+            self.ever_left_out += more as u64;
         }
         self.entries = entries;
     }
 
-    fn put(&mut self, state: Option<Kept>, entry: Option<Entry>) {
+    fn put(&mut self, state: Option<Stored>, entry: Option<Entry>) {
         self.given += 1;
+        self.waits_since.get_or_insert_with(Instant::now);
         if state.is_some() {
             self.state = state;
         }
@@ -89,6 +120,7 @@ impl Tray {
                 self.entries.push_back(entry);
             } else {
                 self.left_out += 1;
+                self.ever_left_out += 1;
             }
         }
     }
@@ -127,7 +159,12 @@ impl Shared {
             tray = self.given.wait_while(tray, is_idle).unwrap_or_else(PoisonError::into_inner);
             let (number, is_last) = (tray.given, tray.ends);
             let work = (tray.state.take(), std::mem::take(&mut tray.entries), std::mem::take(&mut tray.left_out));
+            let reopens = std::mem::take(&mut tray.reopens);
             drop(tray);
+            if reopens && let Err(e) = disk.reopen() {
+                // The next line tries again.
+                tracing::error!("not opened anew: {e:#}");
+            }
             let (back, failure) = attempt(&mut disk, work);
             tray = self.tray();
             if let Some(e) = &failure {
@@ -135,6 +172,7 @@ impl Shared {
             }
             tray.take_back(back);
             (tray.tried, tray.failure) = (number, failure);
+            tray.waits_since = (tray.tried < tray.given).then(Instant::now);
             self.tried.notify_all();
             if is_last {
                 break;
@@ -178,7 +216,7 @@ fn attempt(disk: &mut impl Disk, (state, mut entries, mut left_out): Work) -> (W
 #[derive(Default)]
 pub struct StateWriter {
     shared: Option<Arc<Shared>>,
-    before: Option<Kept>,
+    before: Option<Stored>,
     audit: Mutex<Audit>,
 }
 
@@ -188,12 +226,13 @@ impl StateWriter {
     /// # Errors
     /// What it has cannot be used, the log cannot be opened, or the system has no thread.
     pub fn of(state: StateFolder, reset: bool) -> Result<Self> {
-        let log = Log::new(state.log()?);
+        // What cannot be used is left alone, the log beside it as well.
         let before = state.read(reset)?;
-        StateWriter::start(before, Files { state, log }, RETRY)
+        let log = state.log()?;
+        StateWriter::start(before, Folder { state, log }, RETRY)
     }
 
-    fn start(before: Option<Kept>, disk: impl Disk + Send + 'static, retry: Duration) -> Result<Self> {
+    fn start(before: Option<Stored>, disk: impl Disk + Send + 'static, retry: Duration) -> Result<Self> {
         let shared = Arc::<Shared>::default();
         let of_thread = shared.clone();
         let thread = std::thread::Builder::new().name("state-writer".into()).spawn(move || of_thread.run(disk, retry));
@@ -202,12 +241,40 @@ impl StateWriter {
     }
 
     /// What was kept before this daemon.
-    pub fn before(&self) -> Option<&Kept> {
+    pub fn before(&self) -> Option<&Stored> {
         self.before.as_ref()
     }
 
+    /// Something is to be kept without a line in the log.
+    pub fn keep(&self, state: impl FnOnce() -> Stored) {
+        let Some(shared) = &self.shared else { return };
+        shared.tray().put(Some(state()), None);
+        shared.given.notify_all();
+    }
+
+    /// The log of changes is opened anew before its next line: somebody may have moved the file away.
+    pub fn reopen_log(&self) {
+        let Some(shared) = &self.shared else { return };
+        shared.tray().reopens = true;
+        shared.given.notify_all();
+    }
+
+    /// How it is with what is kept; `None` where nothing is.
+    pub fn look(&self) -> Option<KeptStatus> {
+        let tray = self.shared.as_ref()?.tray();
+        let waits = tray.state.is_some() || !tray.entries.is_empty();
+        let under_way = tray.tried < tray.given && !tray.over;
+        let slow = tray.waits_since.map(|since| since.elapsed()).filter(|waits| under_way && *waits > SLOW);
+        let not_kept = match (&tray.failure, slow) {
+            (Some(failure), _) => Some(failure.clone()),
+            (None, Some(waits)) => Some(format!("the disk has taken more than {} s", waits.as_secs())),
+            (None, None) => None,
+        };
+        Some(KeptStatus { not_kept, waits: waits || under_way, log_left_out: tray.ever_left_out })
+    }
+
     /// A change was made. `state`: what is to be so again after a restart, if the change touches it.
-    pub fn record(&self, state: impl FnOnce() -> Option<Kept>, who: &Who, verb: &str, revision: u64, lines: &[Line]) {
+    pub fn record(&self, state: impl FnOnce() -> Option<Stored>, who: &Who, verb: &str, revision: u64, lines: &[Line]) {
         tracing::info!("revision {revision}: {who}: {verb}, {} objects", lines.len());
         let Some(shared) = &self.shared else { return };
         let entry = self.audit.lock().unwrap_or_else(PoisonError::into_inner).entry(who, verb, revision, lines);
@@ -251,122 +318,4 @@ impl Drop for StateWriter {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::objects::ObjectId;
-    use std::sync::mpsc::{Receiver, Sender, channel};
-    use std::time::Instant;
-
-    /// Does as it is told: each attempt at something waits for whether it succeeds.
-    struct Told {
-        orders: Receiver<bool>,
-        done: Sender<String>,
-    }
-
-    impl Told {
-        fn act(&self, what: String) -> Result<()> {
-            let succeeds = self.orders.recv().unwrap_or(true);
-            let _ = self.done.send(format!("{what} {succeeds}"));
-            if succeeds { Ok(()) } else { anyhow::bail!("no space left") }
-        }
-    }
-
-    impl Disk for Told {
-        fn write_state(&mut self, kept: &Kept) -> Result<()> {
-            self.act(format!("state {}", kept.down.len()))
-        }
-        fn append(&mut self, entry: &Entry) -> Result<()> {
-            self.act(format!("entry {} +{}", entry.revision(), entry.left_out))
-        }
-    }
-
-    fn kept(n: usize) -> Option<Kept> {
-        let down = (0..n).map(|i| ObjectId::Link(format!("a - s:{i}"), 0)).collect();
-        Some(Kept { down, ..Kept::default() })
-    }
-
-    fn state_writer(retry: Duration) -> (StateWriter, Sender<bool>, Receiver<String>) {
-        let ((order, orders), (done, seen)) = (channel(), channel());
-        (StateWriter::start(None, Told { orders, done }, retry).unwrap(), order, seen)
-    }
-
-    fn change(state_writer: &StateWriter, n: usize) {
-        state_writer.record(|| kept(n), &Who::Operator, "change", n as u64, &[]);
-    }
-
-    #[test]
-    fn what_cannot_be_written_is_told_and_tried_again_in_order() {
-        let (state_writer, order, seen) = state_writer(RETRY);
-        change(&state_writer, 1);
-        order.send(false).unwrap();
-        order.send(false).unwrap();
-        assert!(state_writer.wait(Duration::from_secs(10)).unwrap().contains("no space left"));
-        // The next change is a reason to try at once; of states the newest is written.
-        change(&state_writer, 2);
-        (0..3).for_each(|_| order.send(true).unwrap());
-        assert_eq!(state_writer.wait(Duration::from_secs(10)), None);
-        let all: Vec<String> = seen.try_iter().collect();
-        assert_eq!(all, ["entry 1 +0 false", "state 1 false", "entry 1 +0 true", "entry 2 +0 true", "state 2 true"]);
-    }
-
-    #[test]
-    fn a_disk_that_stalls_holds_up_nobody_and_what_does_not_fit_is_counted() {
-        let (state_writer, order, seen) = state_writer(RETRY);
-        let begin = Instant::now();
-        change(&state_writer, 1);
-        // The thread has taken the first, and stands in it.
-        while !state_writer.shared.as_ref().unwrap().tray().is_empty() {
-            std::thread::yield_now();
-        }
-        (2..=MAX_ENTRIES + 4).for_each(|n| change(&state_writer, n));
-        let said = state_writer.wait(Duration::from_millis(20)).unwrap();
-        assert!(said.contains("more than 0.02 s"), "{said}");
-        drop(state_writer);
-        assert!(begin.elapsed() < LAST_PATIENCE * 3, "{:?}", begin.elapsed());
-        // Later it goes on, to the last.
-        drop(order);
-        let all: Vec<String> = seen.iter().collect();
-        assert_eq!(all.len(), 1 + 1 + MAX_ENTRIES + 1);
-        assert_eq!(all[..3], ["entry 1 +0 true", "state 1 true", "entry 2 +3 true"]);
-        assert_eq!(*all.last().unwrap(), format!("state {} true", MAX_ENTRIES + 4));
-    }
-
-    #[test]
-    fn what_failed_is_tried_again_without_another_change() {
-        let (state_writer, order, seen) = state_writer(Duration::from_millis(1));
-        change(&state_writer, 1);
-        [true, false, false, true].into_iter().for_each(|succeeds| order.send(succeeds).unwrap());
-        let all: Vec<String> = seen.iter().take(4).collect();
-        assert_eq!(all, ["entry 1 +0 true", "state 1 false", "state 1 false", "state 1 true"]);
-        drop(order);
-        drop(state_writer);
-        assert_eq!(seen.iter().count(), 0);
-    }
-
-    #[test]
-    fn what_failed_is_tried_once_more_at_the_end() {
-        let (state_writer, order, seen) = state_writer(RETRY);
-        change(&state_writer, 1);
-        [true, false].into_iter().for_each(|succeeds| order.send(succeeds).unwrap());
-        assert!(state_writer.wait(Duration::from_secs(10)).is_some());
-        order.send(true).unwrap();
-        drop(state_writer);
-        let all: Vec<String> = seen.iter().collect();
-        assert_eq!(all, ["entry 1 +0 true", "state 1 false", "state 1 true"]);
-    }
-
-    #[test]
-    fn entries_that_come_back_go_before_those_that_came_since_and_are_bounded() {
-        let entry = |n| Audit::default().entry(&Who::Operator, "change", n, &[]).unwrap();
-        let mut tray = Tray::default();
-        (1..=3).for_each(|n| tray.put(kept(n as usize), Some(entry(n))));
-        let back = (kept(9), (0..MAX_ENTRIES as u64 - 1).map(|n| entry(100 + n)).collect(), 5);
-        tray.take_back(back);
-        assert_eq!((tray.entries.len(), tray.left_out), (MAX_ENTRIES, 7));
-        assert_eq!((tray.entries[0].revision(), tray.entries[MAX_ENTRIES - 1].revision()), (100, 1));
-        assert_eq!(tray.state, kept(3), "what is newer wins");
-        tray.put(None, Some(entry(4)));
-        assert_eq!((tray.entries.len(), tray.left_out, tray.given), (MAX_ENTRIES, 8, 4));
-        assert_eq!(tray.state, kept(3));
-    }
-}
+mod tests;

@@ -15,6 +15,7 @@ use crate::controller::Controller;
 pub use crate::counter_status::CounterStatus;
 pub use crate::ended::EndedStatus;
 pub use crate::hops::HopStatus;
+pub use crate::state_writer::KeptStatus;
 use crate::intent::Intent;
 use crate::kinds::{Running, Statuses};
 use crate::names::carries_name;
@@ -75,6 +76,12 @@ pub struct Status<C = Vec<CircuitStatus>> {
     pub of_kinds: Statuses,
     /// What runs it all.
     pub engine: EngineStatus,
+    /// What outlives the daemon, and whether it is on the disk; `null` without a state folder.
+    #[serde(default)]
+    pub state: Option<KeptStatus>,
+    /// Seconds until the description on trial is undone; `null` where none is.
+    #[serde(default)]
+    pub trial_seconds: Option<u64>,
     /// Counters of circuits, endpoints and links that have ended within the last hour, where these are asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ended: Vec<EndedStatus>,
@@ -416,6 +423,8 @@ impl Status<()> {
             adapters: self.adapters,
             of_kinds: self.of_kinds,
             engine: self.engine,
+            state: self.state,
+            trial_seconds: self.trial_seconds,
             ended: self.ended,
         }
     }
@@ -496,6 +505,8 @@ fn without_circuits(controller: &Controller, intent: &Intent, names: Arc<Vec<Str
             .kinds()
             .statuses(|section| intent.stations_of(section), Running { engine, router, stations: &[] })?,
         engine: engine_status(&harvest::engine(engine)?),
+        state: controller.kept_status(),
+        trial_seconds: controller.trial_left().map(|left| left.as_secs()),
         ended: Vec::new(),
     })
 }

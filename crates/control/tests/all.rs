@@ -9,3 +9,4 @@ mod reload;
 mod restarts;
 mod reused;
 mod shards;
+mod state_versions;

@@ -5,6 +5,7 @@
 
 mod app_memory;
 mod buffers;
+mod change;
 mod connection;
 mod error;
 mod lent;
@@ -29,6 +30,7 @@ use wire::CircuitId;
 
 pub(crate) use buffers::Pool;
 pub use buffers::{Loan, Received};
+pub use change::{Answer, Change, RETURN_PATIENCE};
 pub use connection::Connection;
 pub use error::{Error, SendError};
 use lent::Borrowed;

@@ -27,8 +27,11 @@ pub const PAGES: &str = "pages";
 pub const LEND: &str = "lend";
 /// Circuits opened by an application that speaks reliable transfer: [`crate::OpenOptions::reliable`].
 pub const RELIABLE: &str = "reliable";
+/// Management requests that change something may have an id, and the revision that the client expects:
+/// [`crate::client::Change`].
+pub const CHANGE_IDS: &str = "change-ids";
 /// All features of this crate's version.
-pub const FEATURES: &[&str] = &[DIRECT, OWN_MEMORY, AAL34, FUTEX, MEMORY_ANSWERS, PAGES, LEND, RELIABLE];
+pub const FEATURES: &[&str] = &[DIRECT, OWN_MEMORY, AAL34, FUTEX, MEMORY_ANSWERS, PAGES, LEND, RELIABLE, CHANGE_IDS];
 
 /// The newest version that both speak, if there is one: here [`OLDEST`] to [`VERSION`], there `oldest` to `newest`.
 pub fn agree_version(oldest: u32, newest: u32) -> Option<u32> {

@@ -1,14 +1,16 @@
 //! `cellway apply`: a running network becomes what a description says, by the difference, whole or not at all.
 
-use crate::client::ask_with_text;
+use crate::client::{change, change_with_text};
 use crate::context::Context;
 use crate::output::{self, WouldChange};
+use crate::units;
 use anyhow::Result;
 use clap::Args;
 use control::diagnostic::{Diagnostics, Source};
 use control::plan::Line;
-use control::protocol::{Applied, Request};
+use control::protocol::{Applied, Request, TrialEnded};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Applies a description to a running network. Unchanged objects keep running undisturbed. What commands have added,
 /// removed, taken down or up stays so unless it conflicts with the description, and is shown under "kept from commands".
@@ -26,6 +28,33 @@ pub(crate) struct Apply {
     /// Forget what commands have added, removed, taken down or up: the network becomes what the description says
     #[arg(long)]
     exact: bool,
+    /// Apply only if this is the number of the last change; otherwise exit status 5, and what has changed since
+    #[arg(long, value_name = "REVISION")]
+    expect: Option<u64>,
+    /// Undo all of it unless `cellway confirm` comes within this time, also if the daemon is started anew meanwhile
+    #[arg(long, value_name = "TIME", value_parser = trial_time)]
+    confirm: Option<Duration>,
+}
+
+/// A trial has at least a second, and ends on the same day.
+fn trial_time(text: &str) -> Result<Duration, String> {
+    let time = units::seconds(text)?;
+    let most = Duration::from_secs(24 * 3600);
+    match (Duration::from_secs(1)..=most).contains(&time) {
+        true => Ok(time),
+        false => Err("1 s to 24 h".to_owned()),
+    }
+}
+
+/// Keep a description that was applied with `--confirm`, or undo it
+#[derive(Debug, Args)]
+pub(crate) struct Confirm {
+    /// Undo it now
+    #[arg(long)]
+    undo: bool,
+    /// Only if this is the number of the last change; otherwise exit status 5, and what has changed since
+    #[arg(long, value_name = "REVISION")]
+    expect: Option<u64>,
 }
 
 fn text(applied: &Applied) -> String {
@@ -47,6 +76,9 @@ fn text(applied: &Applied) -> String {
         applied.unchanged_circuits,
         applied.revision,
     ));
+    if let Some(seconds) = applied.confirm_seconds {
+        text.push_str(&format!("\nundone in {seconds} s unless confirmed: `cellway confirm`"));
+    }
     text
 }
 
@@ -56,8 +88,9 @@ pub(crate) fn run(context: &Context, apply: &Apply) -> Result<()> {
     let (text_of_file, folder) = control::config::read(&apply.file)?;
     let source = Source::new(&name, &text_of_file);
     let (dry_run, allow_empty, exact) = (apply.dry_run, apply.allow_empty, apply.exact);
-    let request = Request::ApplyFile { name, folder, dry_run, allow_empty, exact };
-    let applied: Applied = ask_with_text(context, &request, &text_of_file)?;
+    let confirm_seconds = apply.confirm.map(|time| time.as_secs());
+    let request = Request::ApplyFile { name, folder, dry_run, allow_empty, exact, confirm_seconds };
+    let applied: Applied = change_with_text(context, &request, apply.expect, &text_of_file)?;
     if !applied.problems.is_empty() {
         if context.json {
             output::print(context, &applied, String::new)?;
@@ -65,6 +98,13 @@ pub(crate) fn run(context: &Context, apply: &Apply) -> Result<()> {
         return Err(Diagnostics::new(source, applied.problems).into());
     }
     report(context, &applied)
+}
+
+/// `cellway confirm`
+pub(crate) fn confirm(context: &Context, confirm: &Confirm) -> Result<()> {
+    let ended: TrialEnded = change(context, &Request::Confirm { undo: confirm.undo }, confirm.expect)?;
+    let done = if ended.confirmed { "confirmed" } else { "undone" };
+    output::print(context, &ended, || format!("{done}: revision {}", ended.revision))
 }
 
 /// Prints what applying a description came to. A dry run that shows changes ends with exit status 4.

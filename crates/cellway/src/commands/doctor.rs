@@ -2,13 +2,20 @@
 
 mod between_machines;
 
+use crate::client::read;
 use crate::context::Context;
 use crate::output;
 use anyhow::Result;
 use control::daemon::FRAMES;
+use control::protocol::Request;
 use control::results::doctor::{Check, Doctor, Memory};
-use endpoint::Geometry;
+use control::status::Status;
+use endpoint::{Connection, Geometry};
 use std::path::Path;
+use std::time::Duration;
+
+/// A daemon that does not greet within this time is none to be asked.
+const DAEMON_PATIENCE: Duration = Duration::from_secs(2);
 
 fn check(name: &str, ok: bool, found: &str, cure: &str) -> Check {
     Check { check: name.to_owned(), ok, found: found.to_owned(), cure: (!ok).then(|| cure.to_owned()) }
@@ -60,6 +67,22 @@ fn features() -> String {
     }
 }
 
+/// Whether the daemon at this socket, if there is one, keeps what commands change.
+fn kept_changes(context: &Context) -> Check {
+    let name = "changes are kept for a restart";
+    // A machine may be looked at before there is a daemon.
+    let patience = DAEMON_PATIENCE.min(endpoint::client::request_limit());
+    let asked = Connection::open_within(&context.socket, patience)
+        .map_err(anyhow::Error::from)
+        .and_then(|connection| Ok(connection.manage_text(serde_json::to_value(Request::Overview)?, &[])?))
+        .and_then(|text| read::<Status>(&text));
+    let Ok(status) = asked else { return check(name, true, "no service that this user may ask", "") };
+    let Some(state) = status.state else { return check(name, true, "no: `cellway up` runs without --state", "") };
+    let cure = "make room on the disk of the state folder, or mend it: the daemon tries again until all is kept";
+    let found = state.not_kept.clone().unwrap_or_else(|| "yes".into());
+    check(name, state.not_kept.is_none(), &found, cure)
+}
+
 /// `cellway doctor`
 pub(crate) fn run(context: &Context) -> Result<()> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -109,6 +132,7 @@ pub(crate) fn run(context: &Context) -> Result<()> {
             &library.as_ref().map_or_else(|_| "missing".into(), |p| p.display().to_string()),
             &library.as_ref().map_or_else(|e| format!("{e:#}"), |_| String::new()),
         ),
+        kept_changes(context),
         program("tshark", "reads captures", "tshark"),
         program("qemu-system-x86_64", "Linux guests as peers in tests", "qemu-system-x86"),
         vfio_user(),

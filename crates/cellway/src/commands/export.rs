@@ -1,6 +1,6 @@
 //! `cellway export` and `cellway reset`: the running network as a description, and back to its description.
 
-use crate::client::ask_for;
+use crate::client::{ask_for, change};
 use crate::commands::apply;
 use crate::context::Context;
 use crate::output;
@@ -20,6 +20,9 @@ pub(crate) struct Reset {
     /// Show the changes and make none; exit status 4 if there are any
     #[arg(long)]
     dry_run: bool,
+    /// Only if this is the number of the last change; otherwise exit status 5, and what has changed since
+    #[arg(long, value_name = "REVISION")]
+    expect: Option<u64>,
 }
 
 /// `cellway export`
@@ -30,6 +33,6 @@ pub(crate) fn run(context: &Context, _: &Export) -> Result<()> {
 
 /// `cellway reset`
 pub(crate) fn reset(context: &Context, reset: &Reset) -> Result<()> {
-    let applied: Applied = ask_for(context, &Request::Reset { dry_run: reset.dry_run })?;
+    let applied: Applied = change(context, &Request::Reset { dry_run: reset.dry_run }, reset.expect)?;
     apply::report(context, &applied)
 }

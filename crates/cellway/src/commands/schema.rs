@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 use clap::Args;
 use control::calls::report::CallsStatus;
 use control::config::{File, Whole};
-use control::protocol::{Applied, Checked, Done, Exported, LinkAdded, LinkRemoved, LinkSet, Up, Upgraded};
+use control::protocol::{Applied, Checked, Done, Exported, LinkAdded, LinkRemoved, LinkSet, TrialEnded, Up, Upgraded};
 use control::reference;
 use control::results::demo::Demo;
 use control::results::doctor::Doctor;
@@ -50,6 +50,7 @@ printed! {
     LinkSet: "link up", "link down";
     LinkRemoved: "link remove";
     Applied: "apply", "reset";
+    TrialEnded: "confirm";
     Exported: "export";
     Up: "up";
     Checked: "config check";

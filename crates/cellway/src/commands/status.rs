@@ -164,6 +164,21 @@ fn others_text(status: &Everything) -> String {
     )
 }
 
+/// What is not on the disk, and a description on trial.
+fn state_text(status: &Everything) -> String {
+    let mut text = String::new();
+    if let Some(why) = status.state.as_ref().and_then(|state| state.not_kept.as_ref()) {
+        text.push_str(&format!("state: changes are in force, but not kept: {why}; the daemon tries again until they are\n"));
+    }
+    if let Some(lines) = status.state.as_ref().map(|state| state.log_left_out).filter(|lines| *lines > 0) {
+        text.push_str(&format!("state: {lines} lines of the log of changes were left out: the disk took none\n"));
+    }
+    if let Some(seconds) = status.trial_seconds {
+        text.push_str(&format!("description on trial: undone in {seconds} s unless confirmed (`cellway confirm`)\n"));
+    }
+    text
+}
+
 /// What has ended as a table; nothing without any.
 fn ended_text(status: &Everything) -> String {
     let rows: Vec<Vec<String>> = status
@@ -203,7 +218,7 @@ fn overview(status: &Everything) -> String {
     let head = ["endpoint", "events", "path", "channels", "PDUs sent", "PDUs received", "dropped"];
     let engine = &status.engine;
     format!(
-        "{}{}{}\n{}{}\n{}{}{}\nengine: {:.1} % busy in {:.0} s, {} rounds, {} sleeps, longest round {:.0} us; revision {}{}\n{}",
+        "{}{}{}\n{}{}\n{}{}{}\n{}engine: {:.1} % busy in {:.0} s, {} rounds, {} sleeps, longest round {:.0} us; revision {}{}\n{}",
         links_text(&status.links),
         switches_text(status),
         status.of_kinds.overview(),
@@ -212,6 +227,7 @@ fn overview(status: &Everything) -> String {
         output::table(&head, &endpoints),
         adapters_text(status),
         ended_text(status),
+        state_text(status),
         engine.busy_share * 100.0,
         engine.uptime_s,
         engine.rounds,

@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const START_PATIENCE: Duration = Duration::from_millis(500);
 
 /// Brings up a network and runs it in the foreground. Ctrl-C ends it and removes all that it made; SIGHUP reads the
-/// file again. Unchanged objects then keep running undisturbed, and what commands added, removed, took down or up stays
+/// file again, and opens the log of changes anew. Unchanged objects then keep running undisturbed, and what commands added, removed, took down or up stays
 /// so. An interface's deleted device is restored. A file that has become empty is not applied.
 #[derive(Debug, Args)]
 pub(crate) struct Up {
@@ -67,7 +67,7 @@ pub(crate) fn run(context: &Context, up: &Up) -> Result<()> {
     let d = &config.description;
     let counts = (d.stations.len(), d.links.len(), d.circuits.len());
     let metrics = up.metrics.map(|address| Metrics { address, max_rows: up.metrics_rows });
-    let options = DaemonOptions { state: up.state.clone(), reset_state: up.state_reset, metrics };
+    let options = DaemonOptions { state: up.state.clone(), reset_state: up.state_reset, metrics, ..DaemonOptions::default() };
     let daemon = Daemon::start_with(config, &context.socket, &options)?;
     drop(starting);
     tracing::info!(
@@ -91,12 +91,14 @@ pub(crate) fn run(context: &Context, up: &Up) -> Result<()> {
         }
         std::thread::sleep(Duration::from_millis(50));
         daemon.serve_peers();
+        daemon.undo_unconfirmed();
         if look.is_multiple_of(20) {
             daemon.log_alarms();
             daemon.log_ended();
         }
         let may_begin = reading.as_ref().is_none_or(|reading| reading.begun.elapsed() >= PATIENCE);
         if may_begin && hangup.swap(false, Ordering::Relaxed) {
+            daemon.controller().reopen_log();
             let begun = Reading::begin(&up.file, daemon.controller().waiting_links());
             reading = begun.inspect_err(|e| tracing::error!("not applied: {e}")).ok();
         }

@@ -76,6 +76,12 @@ use End::{Caused, Elsewhere, Fed, Itself, ToldAfterNote, ToldAfterOutput, Tried,
 pub const ROWS: &[Row] = &[
     alone("up", &["{net}", "--socket", "{dir}/up.sock"], ToldAfterOutput, Ok(&["{dir}/bad.toml"])),
     asks("apply", &["{net}"], Itself, Ok(&["{dir}/bad.toml"])),
+    asks(
+        "confirm",
+        &[],
+        Elsewhere("it needs a description on trial: exactly_once.rs has one"),
+        Ok(&["--undo"]),
+    ),
     alone("config check", &["{net}"], Itself, Ok(&["{dir}/bad.toml"])),
     alone("config upgrade", &["{net}"], Itself, Ok(&["{dir}/none.toml"])),
     alone("config show", &["{net}"], Itself, Ok(&["{dir}/bad.toml"])),
@@ -255,5 +261,8 @@ pub const BAD_VALUES: &[&[&str]] = &[
     &["relay", "listen", "2812", "--patience", "long"],
     &["capture", "alpha:0 - s1:0", "{dir}/file", "--seconds", "many"],
     &["capture", "alpha:0 - s1:0", "{dir}/file", "--buffer", "0"],
+    &["apply", "{net}", "--confirm", "soon"],
+    &["apply", "{net}", "--confirm", "0"],
+    &["apply", "{net}", "--expect", "the last one"],
     &["completions", "no-such-shell"],
 ];

@@ -29,6 +29,16 @@ pub enum Error {
         /// How long this was waited for; zero where an earlier request had no answer.
         waited: Duration,
     },
+    /// The connection broke, or no answer came, while a change was asked for: it may be in force or not.
+    #[error(
+        "it is not known whether the change is in force: {why} (see `cellway status` once the service at {path} answers)"
+    )]
+    Unknown {
+        /// The socket.
+        path: PathBuf,
+        /// What broke.
+        why: Box<Error>,
+    },
     /// Somebody else serves there than this user, root, or the user that was named.
     #[error("the service at {path} is run by user {uid}: set {TRUST_VARIABLE}={uid} if you trust it")]
     Untrusted {
@@ -67,7 +77,7 @@ fn seconds(time: Duration) -> String {
 impl Error {
     /// Whether there is no service, or it has gone, or does not answer.
     pub fn is_no_service(&self) -> bool {
-        matches!(self, Error::NoService { .. } | Error::NoAnswer { .. } | Error::ServiceGone)
+        matches!(self, Error::NoService { .. } | Error::NoAnswer { .. } | Error::ServiceGone | Error::Unknown { .. })
     }
 }
 
