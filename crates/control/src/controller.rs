@@ -20,6 +20,7 @@ use crate::sources::commands::Written;
 use crate::sources::peers::{PeerCircuits, TooManyCircuits};
 use crate::sources::waiting::{Understood, Waiting};
 use crate::state_writer::StateWriter;
+use crate::status::ServiceSlot;
 use anyhow::{Context as _, Result, anyhow};
 use host::engine::{Core, EngineHandle, processor_time};
 use net::LinkId;
@@ -71,6 +72,7 @@ pub struct Controller {
     /// Which peer is asked first.
     peers_served: AtomicUsize,
     openers: Openers,
+    service: ServiceSlot,
 }
 
 impl Controller {
@@ -99,12 +101,18 @@ impl Controller {
             config,
             peers_served: AtomicUsize::new(0),
             openers: Openers::default(),
+            service: ServiceSlot::default(),
         })
     }
 
     /// Calls.
     pub fn calls(&self) -> &calls::service::Service {
         &self.calls
+    }
+
+    /// The service, once it runs.
+    pub(crate) fn service(&self) -> &ServiceSlot {
+        &self.service
     }
 
     /// Counters of what has ended.

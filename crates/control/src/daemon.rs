@@ -11,6 +11,7 @@ use crate::metrics::server::Server;
 use crate::sources::waiting::Understood;
 use crate::state::StateFolder;
 use crate::state_writer::StateWriter;
+use crate::status::Source;
 use anyhow::{Context as _, Result};
 use host::engine::{self, EngineHandle};
 use host::service::{Handler, Opened, Service};
@@ -108,6 +109,8 @@ impl Daemon {
         let manager = Arc::new(Manager::new(controller.clone()));
         let handler: Arc<dyn Handler> = manager.clone();
         let service = opened.serve(&engine, handler, MAX_CONNECTIONS)?;
+        controller.service().set(Source { accepting: service.accepting().clone(), pool: service.pool().clone() });
+        tracing::info!("{}", manager.memory_text());
         let (path, rules, reviewer) = (socket.to_path_buf(), Arc::downgrade(&controller), service.reviewer());
         manager.after_apply(move || {
             reviewer.review();

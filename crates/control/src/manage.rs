@@ -13,6 +13,7 @@ use crate::controller::{Applying, Controller, May};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::intent::ChangeOutcome;
 use crate::kinds::{KindRequest, Running};
+use crate::memory::Available;
 use crate::objects::{LinkSpec, Spec};
 use crate::policy::Role;
 use crate::protocol::{Applied, Capturing, Done, LinkAdded, LinkRemoved, LinkSet, Message, OLDEST, Request, VERSION};
@@ -41,6 +42,8 @@ const DISK_PATIENCE: Duration = Duration::from_secs(5);
 pub struct Manager {
     controller: Arc<Controller>,
     owner: u32,
+    /// Memory that there was when this began.
+    memory: Available,
     /// Captures that have begun, and whose they are.
     captures: Mutex<Vec<(Peer, Capture)>>,
     /// What is done after a description was applied by command.
@@ -51,7 +54,17 @@ impl Manager {
     /// Answers for a network.
     pub fn new(controller: Arc<Controller>) -> Self {
         let owner = rustix::process::getuid().as_raw();
-        Manager { controller, owner, captures: Mutex::default(), applied: OnceLock::new() }
+        Manager { controller, owner, memory: Available::now(), captures: Mutex::default(), applied: OnceLock::new() }
+    }
+
+    /// Says in a line how much memory users may have together, and why.
+    pub fn memory_text(&self) -> String {
+        let octets = self.users_octets();
+        let of = match self.controller.with_config(|config| config.file.engine.max_users_octets) {
+            Some(_) => "max_users_octets of the description".to_owned(),
+            None => format!("{} allows {} MiB", self.memory.source, self.memory.octets >> 20),
+        };
+        format!("users may have {} MiB of memory together ({of})", octets >> 20)
     }
 
     /// What is to be done whenever a description was applied by command. Only the first that is given counts.
@@ -353,6 +366,11 @@ impl Handler for Manager {
 
     fn limits(&self, peer: Peer) -> Limits {
         self.controller.with_config(|config| policy::limits(&config.rules, &peer, self.owner))
+    }
+
+    fn users_octets(&self) -> u64 {
+        let given = self.controller.with_config(|config| config.file.engine.max_users_octets);
+        given.unwrap_or_else(|| self.memory.for_users())
     }
 
     fn reserved_beside(&self, peer: Peer) -> u64 {

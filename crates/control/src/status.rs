@@ -9,6 +9,7 @@ mod hops;
 mod list;
 pub mod oam;
 mod rows;
+mod service;
 mod stations;
 
 use crate::controller::Controller;
@@ -29,6 +30,8 @@ use oam::{AlarmStatus, SwitchAlarmStatus};
 use rows::{Rows, ends_at_hosts};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+pub use service::ServiceStatus;
+pub(crate) use service::{ServiceSlot, Source};
 pub use stations::StationKind;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -75,6 +78,9 @@ pub struct Status<C = Vec<CircuitStatus>> {
     pub of_kinds: Statuses,
     /// What runs it all.
     pub engine: EngineStatus,
+    /// The service that applications connect to.
+    #[serde(default)]
+    pub service: ServiceStatus,
     /// Counters of circuits, endpoints and links that have ended within the last hour, where these are asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ended: Vec<EndedStatus>,
@@ -416,6 +422,7 @@ impl Status<()> {
             adapters: self.adapters,
             of_kinds: self.of_kinds,
             engine: self.engine,
+            service: self.service,
             ended: self.ended,
         }
     }
@@ -496,6 +503,7 @@ fn without_circuits(controller: &Controller, intent: &Intent, names: Arc<Vec<Str
             .kinds()
             .statuses(|section| intent.stations_of(section), Running { engine, router, stations: &[] })?,
         engine: engine_status(&harvest::engine(engine)?),
+        service: controller.service().status(),
         ended: Vec::new(),
     })
 }
