@@ -24,6 +24,7 @@ use crate::sources::commands::Written;
 use crate::sources::peers::{PeerCircuits, TooManyCircuits};
 use crate::sources::waiting::{Understood, Waiting};
 use crate::state_writer::{KeptStatus, StateWriter};
+use crate::status::ServiceSlot;
 use anyhow::{Context as _, Result, anyhow};
 use host::engine::{Core, EngineHandle, processor_time};
 use net::LinkId;
@@ -84,6 +85,7 @@ pub struct Controller {
     book: Arc<Book>,
     /// When the description on trial is undone.
     trial_until: Mutex<Option<Instant>>,
+    service: ServiceSlot,
 }
 
 impl Controller {
@@ -115,12 +117,18 @@ impl Controller {
             openers: Openers::default(),
             book,
             trial_until: Mutex::default(),
+            service: ServiceSlot::default(),
         })
     }
 
     /// Calls.
     pub fn calls(&self) -> &calls::service::Service {
         &self.calls
+    }
+
+    /// The service, once it runs.
+    pub(crate) fn service(&self) -> &ServiceSlot {
+        &self.service
     }
 
     /// Counters of what has ended.
@@ -239,12 +247,7 @@ impl Controller {
     ///
     /// # Errors
     /// A step failed, and everything is as it was.
-    pub fn reset<'a>(
-        &self,
-        asking: impl Into<Asking<'a>>,
-        may: May<'_>,
-        dry_run: bool,
-    ) -> Result<ChangeOutcome> {
+    pub fn reset<'a>(&self, asking: impl Into<Asking<'a>>, may: May<'_>, dry_run: bool) -> Result<ChangeOutcome> {
         let asking = &asking.into();
         let intent = self.intent_for(asking, may)?;
         let wanted = intent.config().clone();
@@ -414,12 +417,7 @@ impl Controller {
     ///
     /// # Errors
     /// Why it cannot be; everything is as it was.
-    pub fn remove<'a>(
-        &self,
-        id: &ObjectId,
-        asking: impl Into<Asking<'a>>,
-        may: May<'_>,
-    ) -> Result<ChangeOutcome> {
+    pub fn remove<'a>(&self, id: &ObjectId, asking: impl Into<Asking<'a>>, may: May<'_>) -> Result<ChangeOutcome> {
         let asking = &asking.into();
         let mut intent = self.intent_to_change(asking, may)?;
         let (_, prepared) = intent.prepare_removed(id)?;
@@ -516,7 +514,9 @@ impl Controller {
             for (link, name, peer, event) in polled {
                 let mut intent = self.intent();
                 let Some(prepared) = intent.prepare_peer(&name, &peer, &event) else { continue };
-                if let Err(e) = prepared.and_then(|prepared| self.carry_out(&mut intent, prepared, &(&Who::Peer).into())) {
+                if let Err(e) =
+                    prepared.and_then(|prepared| self.carry_out(&mut intent, prepared, &(&Who::Peer).into()))
+                {
                     if e.is::<TooManyCircuits>() {
                         *refused.entry(link).or_default() += 1;
                     }

@@ -13,6 +13,7 @@ use crate::state::StateFolder;
 use crate::state::files::Files;
 use crate::state::stored::{Described, TrialRecord};
 use crate::state_writer::StateWriter;
+use crate::status::Source;
 use anyhow::{Context as _, Result};
 use host::engine::{self, EngineHandle};
 use host::service::{Handler, Opened, Service};
@@ -101,7 +102,8 @@ impl Daemon {
     ) -> Result<Self> {
         let state_writer =
             state.map(|state| StateWriter::of(state, options.reset_state)).transpose()?.unwrap_or_default();
-        let unconfirmed = state_writer.before().and_then(|kept| kept.trial.clone()).filter(|trial| trial.is_of(&config));
+        let unconfirmed =
+            state_writer.before().and_then(|kept| kept.trial.clone()).filter(|trial| trial.is_of(&config));
         let controller = Arc::new(Controller::new(engine.clone(), state_writer, config.kinds().clone())?);
         let config = match unconfirmed {
             Some(trial) => before_trial(&controller, config, trial)?,
@@ -118,6 +120,8 @@ impl Daemon {
         let manager = Arc::new(Manager::new(controller.clone()));
         let handler: Arc<dyn Handler> = manager.clone();
         let service = opened.serve(&engine, handler, MAX_CONNECTIONS)?;
+        controller.service().set(Source { accepting: service.accepting().clone(), pool: service.pool().clone() });
+        tracing::info!("{}", manager.memory_text());
         let (path, rules, reviewer) = (socket.to_path_buf(), Arc::downgrade(&controller), service.reviewer());
         manager.after_apply(move || {
             reviewer.review();

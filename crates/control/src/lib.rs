@@ -33,6 +33,7 @@ pub mod intent;
 pub mod kinds;
 pub mod lines;
 pub mod manage;
+pub mod memory;
 pub mod metrics;
 pub mod names;
 pub mod network_target;

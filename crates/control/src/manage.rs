@@ -5,6 +5,7 @@ pub(crate) mod oam;
 mod once;
 
 use crate::asking::Asking;
+use crate::audit::Who;
 use crate::calls::call_controller::Channel;
 use crate::capture::pump::Capture;
 use crate::capture::{self, pump};
@@ -14,7 +15,7 @@ use crate::controller::{Applying, Controller, DISK_PATIENCE, May};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::intent::ChangeOutcome;
 use crate::kinds::{KindRequest, Running};
-use crate::audit::Who;
+use crate::memory::Available;
 use crate::objects::{LinkSpec, Spec};
 use crate::once::Ticket;
 use crate::policy::Role;
@@ -40,6 +41,8 @@ use wire::aesa::Aesa;
 pub struct Manager {
     controller: Arc<Controller>,
     owner: u32,
+    /// Memory that there was when this began.
+    memory: Available,
     /// Captures that have begun, and whose they are.
     captures: Mutex<Vec<(Peer, Capture)>>,
     /// What is done after a description was applied by command.
@@ -50,7 +53,17 @@ impl Manager {
     /// Answers for a network.
     pub fn new(controller: Arc<Controller>) -> Self {
         let owner = rustix::process::getuid().as_raw();
-        Manager { controller, owner, captures: Mutex::default(), applied: OnceLock::new() }
+        Manager { controller, owner, memory: Available::now(), captures: Mutex::default(), applied: OnceLock::new() }
+    }
+
+    /// Says in a line how much memory users may have together, and why.
+    pub fn memory_text(&self) -> String {
+        let octets = self.users_octets();
+        let of = match self.controller.with_config(|config| config.file.engine.max_users_octets) {
+            Some(_) => "max_users_octets of the description".to_owned(),
+            None => format!("{} allows {} MiB", self.memory.source, self.memory.octets >> 20),
+        };
+        format!("users may have {} MiB of memory together ({of})", octets >> 20)
     }
 
     /// What is to be done whenever a description was applied by command. Only the first that is given counts.
@@ -126,9 +139,7 @@ impl Manager {
                 self.apply(&text, &name, &folder, Applying { dry_run, allow_empty, exact, confirm_within }, by)
             }
             Request::ApplyFile { .. } => self.serve(once::with_text(request, &fds)?, by, Vec::new()),
-            Request::Reset { dry_run } => {
-                self.applied(by, dry_run, |asking| controller.reset(asking, may, dry_run))
-            }
+            Request::Reset { dry_run } => self.applied(by, dry_run, |asking| controller.reset(asking, may, dry_run)),
             Request::Confirm { undo } => self.end_trial(undo, by),
             Request::Export => answer(&controller.with_intent(export::exported)?),
             Request::CaptureStart { link, circuits, buffer_mib } => {
@@ -368,6 +379,11 @@ impl Handler for Manager {
 
     fn limits(&self, peer: Peer) -> Limits {
         self.controller.with_config(|config| policy::limits(&config.rules, &peer, self.owner))
+    }
+
+    fn users_octets(&self) -> u64 {
+        let given = self.controller.with_config(|config| config.file.engine.max_users_octets);
+        given.unwrap_or_else(|| self.memory.for_users())
     }
 
     fn reserved_beside(&self, peer: Peer) -> u64 {

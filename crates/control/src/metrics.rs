@@ -75,7 +75,7 @@ impl Collector for Snapshot {
 
 impl Snapshot {
     fn engine(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let engine = &self.status.engine;
+        let (engine, service) = (&self.status.engine, &self.status.service);
         for (name, help, value) in [
             ("revision", "Number of the last change of the network", self.status.revision as f64),
             ("engine_uptime_seconds", "Time since the engine's thread began", engine.uptime_s),
@@ -92,6 +92,9 @@ impl Snapshot {
             ),
             ("engine_frame_buffers", "Buffers of frames that there are", engine.frames as f64),
             ("engine_frame_buffers_used", "Buffers of frames in use", engine.frames_in_use as f64),
+            ("service_accepts", "Whether the process runs that accepts connections", flag(service.accepts)),
+            ("users_octets", "Octets of memory that all users have together", service.users_octets as f64),
+            ("users_octets_limit", "Octets of memory that they may have", service.max_users_octets as f64),
         ] {
             gauges(encoder, Family { name, help, rows: one(value) })?;
         }
@@ -100,6 +103,8 @@ impl Snapshot {
             ("engine_sleeps", "Sleeps of the engine's thread", engine.sleeps),
             ("engine_commands", "Commands carried out between rounds", engine.commands),
             ("log_lines_dropped", "Lines of the log that nobody took", engine.log_lines_dropped),
+            ("service_acceptor_restarts", "Starts of an acceptor in place of an ended one", service.acceptor_restarts),
+            ("memory_refusals", "Requests refused since users would have too much memory", service.memory_refusals),
         ] {
             counters(encoder, Family { name, help, rows: one(value) })?;
         }

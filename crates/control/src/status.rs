@@ -9,18 +9,19 @@ mod hops;
 mod list;
 pub mod oam;
 mod rows;
+mod service;
 mod stations;
 
 use crate::controller::Controller;
 pub use crate::counter_status::CounterStatus;
 pub use crate::ended::EndedStatus;
 pub use crate::hops::HopStatus;
-pub use crate::state_writer::KeptStatus;
 use crate::intent::Intent;
 use crate::kinds::{Running, Statuses};
 use crate::names::carries_name;
 use crate::objects::{ObjectId, Spec};
 use crate::openers::Opener;
+pub use crate::state_writer::KeptStatus;
 use crate::version::VERSION;
 use anyhow::Result;
 use host::EndpointStatus as Endpoint;
@@ -30,6 +31,8 @@ use oam::{AlarmStatus, SwitchAlarmStatus};
 use rows::{Rows, ends_at_hosts};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+pub use service::ServiceStatus;
+pub(crate) use service::{ServiceSlot, Source};
 pub use stations::StationKind;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -82,6 +85,9 @@ pub struct Status<C = Vec<CircuitStatus>> {
     /// Seconds until the description on trial is undone; `null` where none is.
     #[serde(default)]
     pub trial_seconds: Option<u64>,
+    /// The service that applications connect to.
+    #[serde(default)]
+    pub service: ServiceStatus,
     /// Counters of circuits, endpoints and links that have ended within the last hour, where these are asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ended: Vec<EndedStatus>,
@@ -425,6 +431,7 @@ impl Status<()> {
             engine: self.engine,
             state: self.state,
             trial_seconds: self.trial_seconds,
+            service: self.service,
             ended: self.ended,
         }
     }
@@ -507,6 +514,7 @@ fn without_circuits(controller: &Controller, intent: &Intent, names: Arc<Vec<Str
         engine: engine_status(&harvest::engine(engine)?),
         state: controller.kept_status(),
         trial_seconds: controller.trial_left().map(|left| left.as_secs()),
+        service: controller.service().status(),
         ended: Vec::new(),
     })
 }

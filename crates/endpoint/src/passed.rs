@@ -2,7 +2,7 @@
 //! they may be the peer's end, and has circles of them collected.
 
 use rustix::fd::{AsFd, AsRawFd};
-use rustix::net::{AddressFamily, SocketType, socket};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 /// Whether descriptors lie in a UNIX socket, or in those that wait there to be accepted. True if the system does not say.
 pub fn lie_in(socket: impl AsFd) -> bool {
@@ -14,7 +14,7 @@ pub fn lie_in(socket: impl AsFd) -> bool {
 /// Has the system close sockets that only lie in each other: any process can leave such a circle, with its end of a connection
 /// in it. Linux looks for them when a UNIX socket is closed (`net/unix/garbage.c`), which on a quiet machine may be never.
 pub fn collect_circles() {
-    drop(socket(AddressFamily::UNIX, SocketType::STREAM, None));
+    drop(socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None));
 }
 
 #[cfg(test)]

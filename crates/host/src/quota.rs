@@ -3,8 +3,12 @@
 //! A ledger without a clock: the service takes before it makes something, and gives back when that ends. What ends
 //! later than its connection (an endpoint that still sends what was pushed) is given back at a moment.
 
+mod pool;
+
+pub use pool::{Pool, PoolExhausted};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// What is counted for each user.
@@ -121,10 +125,22 @@ pub struct Exceeded {
     pub limit: u64,
 }
 
+/// Why nothing more is to be had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum TakeError {
+    /// The user's own bound.
+    #[error(transparent)]
+    User(#[from] Exceeded),
+    /// The memory of all users.
+    #[error(transparent)]
+    Pool(#[from] PoolExhausted),
+}
+
 /// Who has what.
 #[derive(Debug, Default)]
 pub struct Ledger {
     users: BTreeMap<u32, Amounts>,
+    pool: Arc<Pool>,
     /// What ends later.
     later: Vec<(Instant, u32, Amounts)>,
 }
@@ -135,29 +151,39 @@ impl Ledger {
         self.users.get(&user).copied().unwrap_or_default()
     }
 
+    /// The memory of all users.
+    pub fn pool(&self) -> &Arc<Pool> {
+        &self.pool
+    }
+
+    /// Octets of memory that all users may have together.
+    pub fn set_octets(&self, octets: u64) {
+        self.pool.set_limit(octets);
+    }
+
     /// Counts `amount` more for a user.
     ///
     /// # Errors
-    /// It would be more than they may have; nothing has changed.
-    pub fn take(&mut self, user: u32, kind: Kind, amount: u64, limits: &Limits) -> Result<(), Exceeded> {
-        let has = self.of(user).get(kind);
-        let limit = limits.get(kind);
-        match has.checked_add(amount).filter(|sum| *sum <= limit) {
-            Some(sum) => {
-                let amounts = self.of(user).with(kind, sum);
-                if !amounts.is_nothing() {
-                    self.users.insert(user, amounts);
-                }
-                Ok(())
-            }
-            None => Err(Exceeded { user, kind, has, limit }),
+    /// It would be more than they, or all together, may have; nothing has changed.
+    pub fn take(&mut self, user: u32, kind: Kind, amount: u64, limits: &Limits) -> Result<(), TakeError> {
+        let before = self.of(user);
+        let (has, limit) = (before.get(kind), limits.get(kind));
+        let sum = has.checked_add(amount).filter(|sum| *sum <= limit);
+        let amounts = before.with(kind, sum.ok_or(Exceeded { user, kind, has, limit })?);
+        self.pool.check(user, (&before, &amounts), limits.get(Kind::Octets) != u64::MAX)?;
+        self.pool.change(&before, &amounts);
+        if !amounts.is_nothing() {
+            self.users.insert(user, amounts);
         }
+        Ok(())
     }
 
     /// What a user had has ended.
     pub fn give_back(&mut self, user: u32, amounts: &Amounts) {
         if let Entry::Occupied(mut entry) = self.users.entry(user) {
+            let before = *entry.get();
             entry.get_mut().subtract(amounts);
+            self.pool.change(&before, entry.get());
             if entry.get().is_nothing() {
                 entry.remove();
             }
@@ -213,7 +239,7 @@ impl Account {
     ///
     /// # Errors
     /// The user has as much as they may.
-    pub fn take(&mut self, ledger: &mut Ledger, kind: Kind, amount: u64) -> Result<(), Exceeded> {
+    pub fn take(&mut self, ledger: &mut Ledger, kind: Kind, amount: u64) -> Result<(), TakeError> {
         self.take_beside(ledger, kind, amount, 0)
     }
 
@@ -221,7 +247,7 @@ impl Account {
     ///
     /// # Errors
     /// The user has as much as they may.
-    pub fn take_beside(&mut self, ledger: &mut Ledger, kind: Kind, amount: u64, beside: u64) -> Result<(), Exceeded> {
+    pub fn take_beside(&mut self, ledger: &mut Ledger, kind: Kind, amount: u64, beside: u64) -> Result<(), TakeError> {
         let limits = self.limits.with(kind, self.limits.get(kind).saturating_sub(beside));
         ledger.take(self.user, kind, amount, &limits)?;
         self.has = self.has.with(kind, self.has.get(kind) + amount);
@@ -271,7 +297,7 @@ mod tests {
             ledger.take(1001, Kind::Endpoints, 1, &limits(4)).unwrap();
         }
         let exceeded = ledger.take(1001, Kind::Endpoints, 1, &limits(4)).unwrap_err();
-        assert_eq!(exceeded, Exceeded { user: 1001, kind: Kind::Endpoints, has: 4, limit: 4 });
+        assert_eq!(exceeded, Exceeded { user: 1001, kind: Kind::Endpoints, has: 4, limit: 4 }.into());
         assert!(exceeded.to_string().contains("max_endpoints"), "{exceeded}");
         ledger.take(1002, Kind::Endpoints, 4, &limits(4)).unwrap();
         ledger.take(1001, Kind::Channels, 4, &limits(4)).unwrap();

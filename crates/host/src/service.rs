@@ -9,15 +9,17 @@ mod handler;
 mod opened;
 mod worker_pool;
 
+pub use crate::proxy::Accepting;
 pub use handler::{Everybody, Handler, Reply, Takes};
 pub use opened::Opened;
 
 use crate::direct::Broker;
 use crate::engine::EngineHandle;
 use crate::proxy::{Connection, Connections};
-use crate::quota::{Account, Ledger};
+use crate::quota::{Account, Ledger, Pool};
 use client::{Client, ServiceContext, TURN};
 use endpoint::socket_path::{SocketPath, SocketPathError};
+use endpoint::times::timespec;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -63,6 +65,8 @@ pub struct Service {
     place: SocketPath,
     stop: OwnedFd,
     reviewer: Reviewer,
+    accepting: Arc<Accepting>,
+    pool: Arc<Pool>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -96,6 +100,16 @@ impl Service {
         self.reviewer.clone()
     }
 
+    /// How the process fares that accepts connections.
+    pub fn accepting(&self) -> &Arc<Accepting> {
+        &self.accepting
+    }
+
+    /// The memory that its users have together.
+    pub fn pool(&self) -> &Arc<Pool> {
+        &self.pool
+    }
+
     /// Where it listens.
     pub fn path(&self) -> &Path {
         self.place.path()
@@ -117,16 +131,19 @@ fn serve(
     bells: [&OwnedFd; 2],
     engine: &EngineHandle,
     (handler, workers): (&dyn Handler, &WorkerPool),
+    ledger: Ledger,
     max: usize,
 ) {
     let [stop, again] = bells;
     let mut clients: Vec<Client> = Vec::new();
-    let mut context = ServiceContext { engine, handler, workers, broker: Broker::default(), ledger: Ledger::default() };
+    let mut context = ServiceContext { engine, handler, workers, broker: Broker::default(), ledger };
     let news = handler.news();
     let mut sessions = 0;
     loop {
         context.ledger.handle_timeout(Instant::now());
-        let door = PollFd::from_borrowed_fd(connections.as_fd(), PollFlags::IN);
+        connections.handle_timeout(Instant::now());
+        let restart = connections.poll_timeout().map(|at| timespec(at.saturating_duration_since(Instant::now())));
+        let door = connections.poll_fd();
         let answers = PollFd::from_borrowed_fd(workers.bell(), PollFlags::IN);
         let mut fds = vec![PollFd::new(stop, PollFlags::IN), door, PollFd::new(again, PollFlags::IN), answers];
         fds.extend(news.map(|news| PollFd::from_borrowed_fd(news, PollFlags::IN)));
@@ -144,7 +161,7 @@ fn serve(
         let looks_again = context.broker.is_late() || clients.iter().any(|c| c.line.is_withheld());
         let most = match goes_on {
             true => Some(Timespec { tv_sec: 0, tv_nsec: 0 }),
-            false => looks_again.then_some(LOOK_AGAIN),
+            false => looks_again.then_some(LOOK_AGAIN).into_iter().chain(restart).min_by_key(|t| (t.tv_sec, t.tv_nsec)),
         };
         match poll(&mut fds, most.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
@@ -164,6 +181,7 @@ fn serve(
         let review = ready[2] && rustix::io::read(again, &mut [0; 8]).is_ok();
         if review {
             handler.review();
+            context.ledger.set_octets(handler.users_octets());
         }
         let has_answers = ready[3];
         if has_answers {
@@ -219,40 +237,32 @@ fn serve(
         }
         let mut greeted = clients.iter().filter(|c| c.greeted).count();
         for _ in 0..if ready[1] { TURN } else { 0 } {
-            match connections.next() {
-                Ok(Some(Connection { line, peer })) => {
-                    let of_user = || clients.iter().filter(|client| client.peer.uid == peer.uid).count();
-                    let max_connections = (greeted >= max && of_user() >= OWN_CONNECTIONS).then_some(max);
-                    clients.push(Client {
-                        line,
-                        peer,
-                        greeted: false,
-                        memory_answers: false,
-                        remaps: false,
-                        segment: None,
-                        mapping: None,
-                        pending: None,
-                        made: None,
-                        endpoint: None,
-                        direct: None,
-                        open: Vec::new(),
-                        revoked: Vec::new(),
-                        ending: None,
-                        max_connections,
-                        session: (sessions, false),
-                        waits: false,
-                        passed_over: false,
-                        account: Account::default(),
-                    });
-                    sessions += 1;
-                    greeted += usize::from(max_connections.is_none());
-                }
-                Ok(None) => break,
-                Err(e) => {
-                    tracing::error!("service: the acceptor, which accepts connections, has gone: {e}");
-                    panic!("the acceptor has gone");
-                }
-            }
+            let Some(Connection { line, peer }) = connections.next() else { break };
+            let of_user = || clients.iter().filter(|client| client.peer.uid == peer.uid).count();
+            let max_connections = (greeted >= max && of_user() >= OWN_CONNECTIONS).then_some(max);
+            clients.push(Client {
+                line,
+                peer,
+                greeted: false,
+                memory_answers: false,
+                remaps: false,
+                segment: None,
+                mapping: None,
+                pending: None,
+                made: None,
+                endpoint: None,
+                direct: None,
+                open: Vec::new(),
+                revoked: Vec::new(),
+                ending: None,
+                max_connections,
+                session: (sessions, false),
+                waits: false,
+                passed_over: false,
+                account: Account::default(),
+            });
+            sessions += 1;
+            greeted += usize::from(max_connections.is_none());
         }
     }
 }

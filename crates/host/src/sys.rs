@@ -1,5 +1,8 @@
 //! System calls that rustix does not have.
 
+mod confined;
+
+pub(crate) use confined::{Role, confine};
 use rustix::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use rustix::io::Errno;
 use std::sync::atomic::AtomicU8;
@@ -29,32 +32,81 @@ pub(crate) fn peer_groups(socket: impl AsFd) -> Vec<u32> {
 
 /// A process that was forked; killed and waited for when dropped.
 #[derive(Debug)]
-pub(crate) struct Child(libc::pid_t);
+pub(crate) struct Child {
+    /// Zero once it has been waited for, and of one that is not this process's child.
+    id: libc::pid_t,
+    /// The process of one that is not this process's child.
+    adopted: Option<OwnedFd>,
+    /// How it has ended, as `waitpid` says.
+    status: Option<libc::c_int>,
+}
 
 impl Child {
     /// None.
     pub(crate) fn none() -> Self {
-        Child(0)
+        Child::of(0)
+    }
+
+    /// A child of this process's, by its number.
+    pub(crate) fn of(id: libc::pid_t) -> Self {
+        Child { id, adopted: None, status: None }
+    }
+
+    /// One that another process has begun, which has ended.
+    pub(crate) fn adopted(process: OwnedFd) -> Self {
+        Child { id: 0, adopted: Some(process), status: None }
+    }
+
+    /// A descriptor of it, for another process.
+    pub(crate) fn process(&self) -> Option<OwnedFd> {
+        if let Some(process) = &self.adopted {
+            return process.try_clone().ok();
+        }
+        // A child that has not been waited for: no other process has its number.
+        let id = rustix::process::Pid::from_raw(self.id)?;
+        rustix::process::pidfd_open(id, rustix::process::PidfdFlags::empty()).ok()
     }
 
     /// Kills it. It may take its time to end.
     pub(crate) fn kill(&self) {
-        if self.0 > 0 {
+        if self.id > 0 {
             // SAFETY: a child that has not been waited for: no other process has its number.
-            unsafe { libc::kill(self.0, libc::SIGKILL) };
+            unsafe { libc::kill(self.id, libc::SIGKILL) };
+        }
+        if let Some(process) = &self.adopted {
+            let _ = rustix::process::pidfd_send_signal(process, rustix::process::Signal::KILL);
         }
     }
 
     /// Whether it has ended.
     pub(crate) fn has_ended(&mut self) -> bool {
-        if self.0 > 0 {
-            // SAFETY: as above; no status is asked for.
-            let got = unsafe { libc::waitpid(self.0, std::ptr::null_mut(), libc::WNOHANG) };
+        if self.id > 0 {
+            let mut status = 0;
+            // SAFETY: as above; the status is written to an int of this function's.
+            let got = unsafe { libc::waitpid(self.id, &raw mut status, libc::WNOHANG) };
             if got != 0 {
-                self.0 = 0;
+                self.status = (got == self.id).then_some(status);
+                self.id = 0;
             }
         }
-        self.0 <= 0
+        if let Some(process) = &self.adopted {
+            let none = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
+            let mut fds = [rustix::event::PollFd::new(process, rustix::event::PollFlags::IN)];
+            if matches!(rustix::event::poll(&mut fds, Some(&none)), Ok(1..)) {
+                self.adopted = None;
+            }
+        }
+        self.id <= 0 && self.adopted.is_none()
+    }
+
+    /// How it has ended, in words; `None` if it has not, or nothing is known of it.
+    pub(crate) fn outcome(&mut self) -> Option<String> {
+        self.has_ended();
+        let status = self.status?;
+        Some(match libc::WIFSIGNALED(status) {
+            true => format!("killed by signal {}", libc::WTERMSIG(status)),
+            false => format!("status {}", libc::WEXITSTATUS(status)),
+        })
     }
 
     /// Waits until it has ended, and kills it if that takes longer than `patience`.
@@ -86,12 +138,29 @@ impl Drop for Child {
 /// the time that this returns: what is closed here later has its last close here, or where it was passed to, and not in
 /// that process.
 pub(crate) fn fork_child(name: &std::ffi::CStr, keep: &[RawFd], life: impl FnOnce()) -> Result<Child, Errno> {
+    // SAFETY: where this process has other threads, the child may use the allocator (glibc and musl make it usable
+    // after a fork) and takes no lock of the parent's: it neither logs, nor prints, nor reads the environment.
+    start(name, keep, life, || unsafe { libc::fork() }).map(Child::of)
+}
+
+/// The same as a child of this process's parent, of a process without other threads; gives its number.
+pub(crate) fn fork_sibling(name: &std::ffi::CStr, keep: &[RawFd], life: impl FnOnce()) -> Result<libc::pid_t, Errno> {
+    let flags = libc::c_long::from(libc::CLONE_PARENT | libc::SIGCHLD);
+    // SAFETY: a fork: no stack, and nothing that the kernel writes to. What `fork` does besides is for threads, which
+    // the callers' processes do not have.
+    start(name, keep, life, || unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) as libc::pid_t })
+}
+
+fn start(
+    name: &std::ffi::CStr,
+    keep: &[RawFd],
+    life: impl FnOnce(),
+    fork: impl FnOnce() -> libc::pid_t,
+) -> Result<libc::pid_t, Errno> {
     let (told, tell) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     let keep = [keep, &[tell.as_raw_fd()]].concat();
-    // SAFETY: the child runs `life` and nothing else, and ends by `_exit`, so that nothing of the parent's is ended
-    // twice. Where the parent has other threads, the child may use the allocator (glibc and musl make it usable after a
-    // fork) and takes no lock of the parent's: it neither logs, nor prints, nor reads the environment.
-    match unsafe { libc::fork() } {
+    // The child runs `life` and nothing else, and ends by `_exit`, so that nothing of the parent's is ended twice.
+    match fork() {
         -1 => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::AGAIN)),
         0 => {
             become_separate(name, &keep);
@@ -104,7 +173,7 @@ pub(crate) fn fork_child(name: &std::ffi::CStr, keep: &[RawFd], life: impl FnOnc
             drop(tell);
             // Nothing that it closes is the last of its kind, so it waits for nobody.
             let _ = rustix::io::retry_on_intr(|| rustix::io::read(&told, &mut [0; 1]));
-            Ok(Child(child))
+            Ok(child)
         }
     }
 }
@@ -152,11 +221,6 @@ pub(crate) fn raise_descriptors() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
-}
-
-/// Ends this process when its parent's thread ends.
-pub(crate) fn die_with_parent() {
-    let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
 }
 
 /// Whether a descriptor is a memory file of ordinary pages: its end waits for nobody.
@@ -262,7 +326,7 @@ mod tests {
             let life = || _ = rustix::io::read(&own, &mut [0; 1]);
             let child = fork_child(c"test", &[own.as_raw_fd()], life).unwrap();
             let name = |fd: RawFd| std::fs::read_link(format!("/proc/self/fd/{fd}")).unwrap();
-            let folder = std::fs::read_dir(format!("/proc/{}/fd", child.0)).unwrap().flatten();
+            let folder = std::fs::read_dir(format!("/proc/{}/fd", child.id)).unwrap().flatten();
             let has: Vec<_> = folder.filter_map(|entry| std::fs::read_link(entry.path()).ok()).collect();
             assert!(has.contains(&name(own.as_raw_fd())), "round {round}: {has:?}");
             assert!(!has.contains(&name(inside.as_raw_fd())), "round {round}: {has:?}");

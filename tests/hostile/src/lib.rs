@@ -14,6 +14,7 @@
 mod field;
 mod ground;
 mod lingering;
+mod processes;
 mod program;
 mod raw;
 mod stalling;
@@ -24,6 +25,7 @@ mod watch;
 pub use field::{Field, circuit};
 pub use ground::{Builder, Ground, assert_all_is_accounted_for, between, cbr, frames, rated};
 pub use lingering::lingering;
+pub use processes::{child, children, descendants, kill, until};
 pub use program::Program;
 pub use raw::{Raw, mappings};
 pub use stalling::Stalling;

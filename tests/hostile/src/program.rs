@@ -33,6 +33,14 @@ impl Program {
         self.daemon().id()
     }
 
+    /// Waits for a line of the daemon's log.
+    ///
+    /// # Panics
+    /// If it does not come.
+    pub fn wait_for(&self, what: &str) -> String {
+        self.daemon().wait_for(what)
+    }
+
     /// Runs a command of `cellway` to its end; gives what it printed.
     ///
     /// # Panics

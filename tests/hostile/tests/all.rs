@@ -1,16 +1,20 @@
 //! The tests of this crate in one program: each file by itself would take longer to link than to run.
 
+mod acceptors;
 mod adapters;
 mod calls;
 mod captures;
 mod channels;
 mod commands;
+mod confined;
 mod death;
 mod desks;
 mod disk;
+mod ends;
 mod lending;
 mod managed;
 mod memory;
+mod memory_bound;
 mod metrics;
 mod outside;
 mod parcels;

@@ -17,6 +17,9 @@ use std::time::Duration;
 /// A daemon that does not greet within this time is none to be asked.
 const DAEMON_PATIENCE: Duration = Duration::from_secs(2);
 
+/// Endpoints of the default size that users should be able to have.
+const FEW_ENDPOINTS: u64 = 4;
+
 fn check(name: &str, ok: bool, found: &str, cure: &str) -> Check {
     Check { check: name.to_owned(), ok, found: found.to_owned(), cure: (!ok).then(|| cure.to_owned()) }
 }
@@ -93,6 +96,7 @@ pub(crate) fn run(context: &Context) -> Result<()> {
     let writable = !folder.exists() || rustix::fs::access(folder, rustix::fs::Access::WRITE_OK).is_ok();
     let kernel_atm = Path::new("/proc/net/atm").exists();
     let library = crate::commands::run::library();
+    let available = control::memory::Available::now();
     let checks = vec![
         check(
             "processors",
@@ -123,6 +127,13 @@ pub(crate) fn run(context: &Context) -> Result<()> {
             },
             "run as root, or use the in-process stack: cellway ip ping, send, receive",
         ),
+        check(
+            "memory of all users together",
+            available.for_users() >= FEW_ENDPOINTS * Geometry::default().octets() as u64,
+            &format!("{} MiB; {} allows {} MiB", available.for_users() >> 20, available.source, available.octets >> 20),
+            "give the daemon more memory (memory.max of its control group, MemoryMax= of its unit), or let applications \
+             have smaller endpoints",
+        ),
         between_machines::sockets(),
         between_machines::lateness(),
         check("kernel ATM", true, if kernel_atm { "there, and not used" } else { "not there, and not needed" }, ""),
@@ -143,6 +154,8 @@ pub(crate) fn run(context: &Context) -> Result<()> {
         frame_buffers_octets: FRAMES * 65_536,
         default_endpoint_octets: endpoint_octets,
         link_queue_octets_each: 2 * 4096 * 64,
+        users_octets: available.for_users(),
+        users_octets_from: format!("{}: {} MiB", available.source, available.octets >> 20),
     };
     let doctor = Doctor { checks, memory };
     output::print(context, &doctor, || text(&doctor))
@@ -162,6 +175,11 @@ fn text(doctor: &Doctor) -> String {
         memory.frame_buffers_octets >> 20,
         memory.default_endpoint_octets >> 20,
         memory.link_queue_octets_each >> 10
+    ));
+    text.push_str(&format!(
+        "memory: all users of a daemon in this control group have {} MiB together ({}), unless [engine] has max_users_octets\n",
+        memory.users_octets >> 20,
+        memory.users_octets_from
     ));
     text
 }

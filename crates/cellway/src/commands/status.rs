@@ -9,9 +9,10 @@ use crate::users::Users;
 use anyhow::Result;
 use clap::Args;
 use control::protocol::Request;
-use control::status::{CircuitRow, LinkStatus, Status as Everything};
+use control::status::{CircuitRow, LinkStatus, ServiceStatus, Status as Everything};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _};
 use std::time::Duration;
 
@@ -168,7 +169,9 @@ fn others_text(status: &Everything) -> String {
 fn state_text(status: &Everything) -> String {
     let mut text = String::new();
     if let Some(why) = status.state.as_ref().and_then(|state| state.not_kept.as_ref()) {
-        text.push_str(&format!("state: changes are in force, but not kept: {why}; the daemon tries again until they are\n"));
+        text.push_str(&format!(
+            "state: changes are in force, but not kept: {why}; the daemon tries again until they are\n"
+        ));
     }
     if let Some(lines) = status.state.as_ref().map(|state| state.log_left_out).filter(|lines| *lines > 0) {
         text.push_str(&format!("state: {lines} lines of the log of changes were left out: the disk took none\n"));
@@ -218,7 +221,11 @@ fn overview(status: &Everything) -> String {
     let head = ["endpoint", "events", "path", "channels", "PDUs sent", "PDUs received", "dropped"];
     let engine = &status.engine;
     format!(
-        "{}{}{}\n{}{}\n{}{}{}\n{}engine: {:.1} % busy in {:.0} s, {} rounds, {} sleeps, longest round {:.0} us; revision {}{}\n{}",
+        "{}{}{}
+{}{}
+{}{}{}
+{}engine: {:.1} % busy in {:.0} s, {} rounds, {} sleeps, longest round {:.0} us; revision {}{}
+{}{}",
         links_text(&status.links),
         switches_text(status),
         status.of_kinds.overview(),
@@ -239,8 +246,34 @@ fn overview(status: &Everything) -> String {
         } else {
             String::new()
         },
+        service_text(&status.service),
         explain::footnotes(all_drops(status, &circuits)),
     )
+}
+
+/// The service, where something is to be told of it.
+fn service_text(service: &ServiceStatus) -> String {
+    let mut text = String::new();
+    if !service.accepts {
+        text.push_str("service: no process accepts connections now; another one is started\n");
+    }
+    if service.acceptor_restarts > 0 {
+        let times = service.acceptor_restarts;
+        let _ = writeln!(
+            text,
+            "service: the process that accepts connections has ended and was started anew {times} times"
+        );
+    }
+    if service.memory_refusals > 0 {
+        let [has, limit] = [service.users_octets, service.max_users_octets].map(|octets| octets >> 20);
+        let refused = service.memory_refusals;
+        let _ = writeln!(
+            text,
+            "service: {refused} requests refused for want of memory; users have {has} MiB of {limit} MiB \
+             (max_users_octets in [engine])"
+        );
+    }
+    text
 }
 
 /// All counts of drops that the overview shows.

@@ -7,6 +7,9 @@ use host::engine::EngineHandle;
 use net::MAX_SHARDS;
 use serde::{Deserialize, Serialize};
 
+/// The least memory of all users that a description may give.
+const MIN_USERS_OCTETS: u64 = 1 << 20;
+
 /// `[engine]`
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -21,6 +24,11 @@ pub struct Engine {
     /// Most of a processor that each uses, in per cent, while it carries nothing but SDUs of which so many are turned
     /// away by applications whose rings are full that the rest needs no more: 10 to 100, which is no limit.
     pub cycle_limit_percent: u8,
+    /// Octets of memory that all users have together, at most: segments, registered memory, memory of direct circuits,
+    /// 64 KiB more for each endpoint and 4 KiB for each open circuit. Without, three quarters of what the control group
+    /// or the machine leaves beside 64 MiB for the program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_users_octets: Option<u64>,
 }
 
 /// Processors of the engine's threads.
@@ -44,7 +52,7 @@ impl Places {
 
 impl Default for Engine {
     fn default() -> Self {
-        Engine { shards: 1, processor: None, cycle_limit_percent: 50 }
+        Engine { shards: 1, processor: None, cycle_limit_percent: 50, max_users_octets: None }
     }
 }
 
@@ -71,6 +79,10 @@ impl Engine {
             let says =
                 format!("cycle_limit_percent = {percent}: a share of a processor from 10 to 100, which is no limit");
             faults.add("cycle_limit_percent", says);
+        }
+        if let Some(octets) = self.max_users_octets.filter(|octets| *octets < MIN_USERS_OCTETS) {
+            let says = format!("max_users_octets = {octets}: users need {MIN_USERS_OCTETS} octets of memory or more");
+            faults.add("max_users_octets", says);
         }
     }
 
@@ -185,6 +197,8 @@ mod tests {
         let wrong = said("[engine]\ncycle_limit_percent = 9\n");
         assert!(wrong.contains("cycle_limit_percent = 9: a share of a processor from 10 to 100"), "{wrong}");
         assert!(said("[engine]\ncycle_limit_percent = 101\n").contains("cycle_limit_percent = 101"));
+        let wrong = said("[engine]\nmax_users_octets = 1000\n");
+        assert!(wrong.contains("max_users_octets = 1000: users need 1048576 octets of memory or more"), "{wrong}");
         let wrong = said("[engine]\nprocessor = \"first\"\n");
         assert!(wrong.contains("one for each shard"), "{wrong}");
         crate::config::parse("[engine]\nshards = 2\nprocessor = [0, 0]\n[host.a]\nshard = 1\n", "net.toml").unwrap();

@@ -26,7 +26,7 @@ pub struct Check {
 }
 
 /// Memory that a network takes, in octets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Memory {
     /// Buffers of frames.
     pub frame_buffers_octets: usize,
@@ -34,4 +34,8 @@ pub struct Memory {
     pub default_endpoint_octets: usize,
     /// Both queues of a link with the default `queue_cells`.
     pub link_queue_octets_each: usize,
+    /// Memory that all users of a daemon in this control group have together, unless its description says otherwise.
+    pub users_octets: u64,
+    /// What bounds it.
+    pub users_octets_from: String,
 }

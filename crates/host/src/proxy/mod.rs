@@ -4,7 +4,8 @@
 //! (`SO_LINGER`, FUSE). So neither the engine's nor the service's thread ever holds, receives or closes one:
 //!
 //! - the **acceptor** ([`acceptor`]), one process, accepts connections, asks the kernel who it is, and hands each to
-//!   its user's proxy;
+//!   its user's proxy. Where it ends, the service has the **spawner** ([`spawner`]) start another one, and user proxies
+//!   and their connections stay;
 //! - a **user proxy** ([`user_proxy`]), a process for each user, has the connections. It passes packets on to the
 //!   service over sockets of the service's own, with memory files only; it rings the bells that clients have passed
 //!   ([`bell_table`]), and carries what a capture writes. What holds it up holds up its user, and it can be killed at any
@@ -12,127 +13,42 @@
 //! - the service ([`Connections`]) has one end of a socket pair for each connection, which nobody but a user proxy can
 //!   reach.
 //!
-//! All three are bounded: connections of a user by the board's slots, packets on their way by one a direction and
+//! All of them are bounded: connections of a user by the board's slots, packets on their way by one a direction and
 //! connection, connections that have said nothing by number and time.
 
 mod acceptor;
 mod bell_table;
 mod carrier;
 mod closer;
+mod connections;
 mod frame;
+mod messages;
 mod slot;
+mod slots;
+mod spawner;
 mod stuck;
 mod user_proxy;
 mod watch;
 
 pub use bell_table::BellTable;
+pub use connections::Accepting;
+pub(crate) use connections::Connections;
 pub(crate) use frame::{KEEP_BELL, MAKE_PAGES, SEAL_MEMORY};
 
-use crate::sys::{self, Child};
+use crate::sys;
 use endpoint::control::Response;
-use endpoint::seqpacket::{Groups, PacketError, Peer};
+use endpoint::seqpacket::{PacketError, Peer};
 use frame::{Frame, HAS_BELL, HEAD, IS_WHOLE, REFUSED_FD, ReceiveResult};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
-use serde::{Deserialize, Serialize};
-use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Weak};
-use std::time::Duration;
-
-/// What the acceptor says of a connection. Descriptors: the socket pair's end, and the board.
-#[derive(Debug, Serialize, Deserialize)]
-struct Arrival {
-    pid: i32,
-    uid: u32,
-    gid: u32,
-    groups: Vec<u32>,
-    user_proxy: u64,
-    slot: u32,
-}
+use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// A connection that has come.
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) line: ProxiedConnection,
     pub(crate) peer: Peer,
-}
-
-/// The service's side.
-#[derive(Debug)]
-pub(crate) struct Connections {
-    acceptor: OwnedFd,
-    child: Child,
-    boards: HashMap<u64, Weak<BellTable>>,
-}
-
-impl Connections {
-    /// Lets an acceptor accept what comes to `listener`.
-    ///
-    /// # Errors
-    /// No process to be had.
-    pub(crate) fn open(listener: OwnedFd) -> Result<Self, Errno> {
-        let (acceptor, theirs) = frame::pair()?;
-        let keep = [&listener, &theirs].map(std::os::fd::AsRawFd::as_raw_fd);
-        let (ours, kept) = (acceptor, (listener, theirs));
-        let child = sys::fork_child(c"cellway-accept", &keep, || acceptor::run(&kept.0, &kept.1))?;
-        drop(kept);
-        Ok(Connections { acceptor: ours, child, boards: HashMap::new() })
-    }
-
-    /// Readable when a connection has come, or the acceptor has gone.
-    pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
-        self.acceptor.as_fd()
-    }
-
-    /// A user was admitted: its user proxy does not end for others'.
-    pub(crate) fn admit(&self, uid: u32) {
-        // If the acceptor takes nothing now, the user's next connection says it again.
-        let _ = frame::send(&self.acceptor, &[&uid.to_ne_bytes()], &[]);
-    }
-
-    /// The next connection that has come.
-    ///
-    /// # Errors
-    /// The acceptor has gone.
-    pub(crate) fn next(&mut self) -> Result<Option<Connection>, Errno> {
-        let Frame { octets, fds, .. } = match frame::receive(&self.acceptor, 0) {
-            ReceiveResult::Frame(frame) => frame,
-            ReceiveResult::Nothing => return Ok(None),
-            ReceiveResult::End => return Err(Errno::CONNRESET),
-        };
-        let Ok(arrival) = serde_json::from_slice::<Arrival>(&octets) else { return Ok(None) };
-        let mut fds = fds.into_iter();
-        let (Some(end), Some(board)) = (fds.next(), fds.next()) else { return Ok(None) };
-        let known = self.boards.get(&arrival.user_proxy).and_then(Weak::upgrade);
-        let board = match known {
-            Some(board) => board,
-            None => {
-                let board = match BellTable::open(&board) {
-                    Ok(board) => Arc::new(board),
-                    // The system has no room for it now: the connection ends, and nobody else's.
-                    Err(e) => {
-                        tracing::warn!("service: a connection of user {} was not accepted: {e}", arrival.uid);
-                        return Ok(None);
-                    }
-                };
-                self.boards.retain(|_, board| board.strong_count() > 0);
-                self.boards.insert(arrival.user_proxy, Arc::downgrade(&board));
-                board
-            }
-        };
-        let Arrival { pid, uid, gid, groups, slot, .. } = arrival;
-        let peer = Peer { pid, uid, gid, groups: Groups::new(&groups) };
-        let line = ProxiedConnection::new(Arc::new(end), slot, board);
-        Ok(Some(Connection { line, peer }))
-    }
-}
-
-impl Drop for Connections {
-    fn drop(&mut self) {
-        // The acceptor ends when this side of the channel does; its user proxies with it.
-        let _ = rustix::net::shutdown(&self.acceptor, rustix::net::Shutdown::Both);
-        self.child.end(Duration::from_secs(2));
-    }
 }
 
 /// The service's end of one connection.
@@ -296,23 +212,6 @@ impl Drop for ProxiedConnection {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_connection_whose_board_cannot_be_mapped_ends_and_the_next_one_is_served() {
-        let (acceptor, theirs) = frame::pair().unwrap();
-        let mut connections = Connections { acceptor, child: Child::none(), boards: HashMap::new() };
-        let arrive = |user_proxy: u64, board: BorrowedFd<'_>| {
-            let arrival = Arrival { pid: 1, uid: 1, gid: 1, groups: Vec::new(), user_proxy, slot: 0 };
-            let (end, _) = frame::pair().unwrap();
-            let text = serde_json::to_vec(&arrival).unwrap();
-            frame::send(&theirs, &[&text], &[end.as_fd(), board]).unwrap();
-        };
-        arrive(1, theirs.as_fd());
-        let (_board, fd) = BellTable::create().unwrap();
-        arrive(2, fd.as_fd());
-        assert!(connections.next().expect("the acceptor is there").is_none());
-        assert_eq!(connections.next().expect("the acceptor is there").expect("the next one").peer.uid, 1);
-    }
 
     #[test]
     fn an_answer_whose_descriptors_the_system_has_no_room_for_waits_and_the_connection_goes_on() {

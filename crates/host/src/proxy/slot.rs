@@ -1,31 +1,69 @@
 //! A connection's place among its user's, and its way back to the acceptor.
 
 use super::frame;
+use super::slots::{MAP_OCTETS, Map, mark};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Places that go back in one packet.
 const TOGETHER: usize = 256;
 /// The acceptor is asked again after this whether it has room.
 const LOOK_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
+/// The word before the number of an acceptor that asks which places are taken, and before the answer: that number and a
+/// map.
+pub(super) const COUNT: u32 = u32::MAX - 1;
+
 /// The way back. What the acceptor has no room for waits here: a place that is lost is the user's for as long as the
 /// user proxy lives.
 pub(super) struct Places {
     acceptor: Arc<OwnedFd>,
-    late: Mutex<Vec<u32>>,
+    state: Mutex<State>,
+}
+
+struct State {
+    taken: Map,
+    late: Vec<u32>,
+    /// An acceptor, by number, has not been told which are taken.
+    asked: Option<u32>,
+}
+
+impl State {
+    /// What an acceptor is told that asks.
+    fn count(&self, acceptor: u32) -> Vec<u8> {
+        [&COUNT.to_ne_bytes()[..], &acceptor.to_ne_bytes(), &self.taken].concat()
+    }
 }
 
 impl Places {
     pub(super) fn new(acceptor: Arc<OwnedFd>) -> Arc<Self> {
-        Arc::new(Places { acceptor, late: Mutex::default() })
+        let state = State { taken: [0; MAP_OCTETS], late: Vec::new(), asked: None };
+        Arc::new(Places { acceptor, state: Mutex::new(state) })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells another acceptor which places are taken, as soon as there is room.
+    pub(super) fn tell(&self, acceptor: u32) {
+        self.state().asked = Some(acceptor);
+        self.flush();
     }
 
     /// Sends what waits, as far as there is room. False if something is left.
     pub(super) fn flush(&self) -> bool {
-        let mut late = self.late.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state();
+        if let Some(acceptor) = state.asked {
+            match frame::send(&*self.acceptor, &[&state.count(acceptor)], &[]) {
+                // It knows of those that wait, too, by this.
+                Ok(()) | Err(Errno::PIPE | Errno::CONNRESET) => (state.asked, state.late) = (None, Vec::new()),
+                Err(_) => return false,
+            }
+        }
+        let late = &mut state.late;
         while !late.is_empty() {
             let n = late.len().min(TOGETHER);
             let words: Vec<u8> = late[..n].iter().flat_map(|number| number.to_ne_bytes()).collect();
@@ -48,6 +86,7 @@ pub(super) struct Slot {
 
 impl Slot {
     pub(super) fn new(number: u32, places: Arc<Places>) -> Self {
+        mark(&mut places.state().taken, number, true);
         Slot { number, places }
     }
 
@@ -67,7 +106,10 @@ impl Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        self.places.late.lock().unwrap_or_else(PoisonError::into_inner).push(self.number);
+        let mut state = self.places.state();
+        mark(&mut state.taken, self.number, false);
+        state.late.push(self.number);
+        drop(state);
         self.places.flush();
     }
 }
@@ -95,5 +137,27 @@ mod tests {
         }
         assert_eq!(back, (0..1024).collect::<Vec<u32>>());
         assert!(places.flush());
+    }
+    #[test]
+    fn another_acceptor_is_told_which_places_are_taken_and_of_each_that_ends_after_that_once() {
+        let (ours, acceptor) = frame::pair().unwrap();
+        let places = Places::new(Arc::new(ours));
+        let [first, second, third] = [0, 9, 1023].map(|number| Slot::new(number, places.clone()));
+        // As if there had been no room for it.
+        drop(first);
+        places.state().late.push(0);
+        places.tell(77);
+        drop(second);
+        let mut packets = std::iter::from_fn(|| match frame::receive(&acceptor, 0) {
+            frame::ReceiveResult::Frame(frame) => Some(frame.octets),
+            _ => None,
+        });
+        assert_eq!(packets.next().unwrap(), 0u32.to_ne_bytes(), "for the acceptor before");
+        let told = packets.next().unwrap();
+        assert_eq!(told[..8], [COUNT.to_ne_bytes(), 77u32.to_ne_bytes()].concat());
+        let taken: Vec<usize> = (0..1024).filter(|n| told[8 + n / 8] & 1 << (n % 8) != 0).collect();
+        assert_eq!(taken, [9, 1023]);
+        assert_eq!(packets.collect::<Vec<_>>(), [9u32.to_ne_bytes().to_vec()]);
+        drop(third);
     }
 }

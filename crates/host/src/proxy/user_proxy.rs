@@ -17,7 +17,7 @@ use super::closer::Closer;
 use super::frame::{
     self, Frame, HAS_BELL, HEAD, IS_WHOLE, KEEP_BELL, MAKE_PAGES, MAX_FDS, REFUSED_FD, ReceiveResult, SEAL_MEMORY,
 };
-use super::slot::{Places, Slot};
+use super::slot::{COUNT, Places, Slot};
 use super::watch::Watch;
 use crate::sys;
 use endpoint::control::{Refusal, Response};
@@ -81,8 +81,12 @@ enum Passed {
 
 /// The user proxy's whole life.
 pub(super) fn run(acceptor: OwnedFd, board: BellTable) {
-    sys::die_with_parent();
+    // What the system does not have for it the acceptor has told.
+    let _ = sys::confine(sys::Role::UserProxy);
     let acceptor = Arc::new(acceptor);
+    if end_with(acceptor.clone()).is_err() {
+        return;
+    }
     let places = Places::new(acceptor.clone());
     let bells: Bells = Arc::new(Mutex::new(vec![None; SLOTS as usize]));
     let ringers = bells.clone();
@@ -145,6 +149,20 @@ pub(super) fn run(acceptor: OwnedFd, board: BellTable) {
     }
 }
 
+/// Ends this process once neither an acceptor nor the service has the other end of its channel any more, whatever holds
+/// its loop up.
+fn end_with(acceptor: Arc<OwnedFd>) -> std::io::Result<()> {
+    let watch = move || {
+        loop {
+            let mut fds = [PollFd::new(&*acceptor, PollFlags::empty())];
+            if poll(&mut fds, None).is_ok() && fds[0].revents().contains(PollFlags::HUP) {
+                sys::exit(0);
+            }
+        }
+    };
+    std::thread::Builder::new().stack_size(64 * 1024).spawn(watch).map(drop)
+}
+
 /// Takes what the acceptor has for this user. False if the acceptor has gone.
 fn welcome(acceptor: &OwnedFd, places: &Arc<Places>, guests: &mut Vec<Guest>, yard: &Yard) -> bool {
     loop {
@@ -153,7 +171,13 @@ fn welcome(acceptor: &OwnedFd, places: &Arc<Places>, guests: &mut Vec<Guest>, ya
             ReceiveResult::Nothing => return true,
             ReceiveResult::End => return false,
         };
-        let Some(number) = frame.octets.first_chunk::<4>().map(|word| u32::from_ne_bytes(*word)) else { continue };
+        let (words, _) = frame.octets.as_chunks::<4>();
+        let mut words = words.iter().map(|word| u32::from_ne_bytes(*word));
+        let Some(number) = words.next() else { continue };
+        if number == COUNT {
+            words.next().into_iter().for_each(|acceptor| places.tell(acceptor));
+            continue;
+        }
         // Where there was no room for descriptors, the connection ends and its place goes back.
         let slot = (number != NO_SLOT).then(|| Arc::new(Slot::new(number, places.clone())));
         let mut fds = frame.fds.into_iter();

@@ -13,7 +13,7 @@ use crate::host_endpoint::{AttachError, HostEndpoint};
 use crate::interface::OpenError;
 use crate::lent::Lent;
 use crate::proxy::{KEEP_BELL, MAKE_PAGES, Packet, ProxiedConnection, SEAL_MEMORY};
-use crate::quota::{Account, Exceeded, Kind, Ledger};
+use crate::quota::{Account, Kind, Ledger, TakeError};
 use ending::Ending;
 use endpoint::control::{MAX_PACKET_OCTETS, Refusal, Request, Response};
 use endpoint::negotiate::{MEMORY_ANSWERS, OLDEST, REMAP, VERSION, agree_features, agree_version};
@@ -257,7 +257,7 @@ impl Client {
     fn serve(&mut self, request: Request, packet: Packet, context: &mut ServiceContext<'_>) -> Result<(), Refused> {
         let Packet { fds, refused_fd, is_whole, .. } = packet;
         let ServiceContext { engine, handler, workers, broker, ledger } = context;
-        let too_many = |e: Exceeded| Refused::new(Refusal::Limit, e);
+        let too_many = |e: TakeError| Refused::new(Refusal::Limit, e);
         let not_allowed = |reason: String| Refused::new(Refusal::NotAllowed, reason);
         let Some(request) = self.map_first(request, ledger)? else { return Ok(()) };
         let answer = match request {
@@ -465,7 +465,7 @@ impl Client {
     }
 
     /// Takes what an open circuit costs.
-    fn take_open(&mut self, ledger: &mut Ledger, reserved: u64, beside: u64) -> Result<(), Exceeded> {
+    fn take_open(&mut self, ledger: &mut Ledger, reserved: u64, beside: u64) -> Result<(), TakeError> {
         self.account.take(ledger, Kind::Channels, 1)?;
         let bandwidth = self.account.take_beside(ledger, Kind::Bandwidth, reserved, beside);
         bandwidth.inspect_err(|_| self.account.give_back(ledger, Kind::Channels, 1))

@@ -48,6 +48,11 @@ pub trait Handler: Send + Sync {
         Limits::UNLIMITED
     }
 
+    /// Octets of memory that all users may have together.
+    fn users_octets(&self) -> u64 {
+        u64::MAX
+    }
+
     /// A management request, and the file descriptors that came along. The answer is JSON.
     ///
     /// # Errors

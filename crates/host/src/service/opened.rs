@@ -4,6 +4,7 @@ use super::worker_pool::WorkerPool;
 use super::{Handler, Reviewer, Service, StartError, serve};
 use crate::engine::EngineHandle;
 use crate::proxy::Connections;
+use crate::quota::Ledger;
 use endpoint::seqpacket::Packets;
 use endpoint::socket_path::{SocketPath, SocketPathError};
 use rustix::event::{EventfdFlags, eventfd};
@@ -71,17 +72,20 @@ impl Opened {
         let reviewer = Reviewer(Arc::new(again));
         let (again, engine) = (reviewer.0.clone(), engine.named("service"));
         let connections = self.connections.take().ok_or_else(|| system(Errno::BADF))?;
+        let (accepting, ledger) = (connections.state(), Ledger::default());
+        ledger.set_octets(handler.users_octets());
+        let pool = ledger.pool().clone();
         let workers = WorkerPool::new(handler.clone()).map_err(system)?;
         let thread = std::thread::Builder::new()
             .name("service".into())
             .spawn(move || {
                 crate::panics::essential("service", || {
-                    serve(connections, [&thread_stop, &again], &engine, (&*handler, &workers), max_connections)
+                    serve(connections, [&thread_stop, &again], &engine, (&*handler, &workers), ledger, max_connections)
                 });
             })
             .map_err(|_| system(Errno::AGAIN))?;
         let place = self.place.take().ok_or_else(|| system(Errno::BADF))?;
-        Ok(Service { place, stop, reviewer, thread: Some(thread) })
+        Ok(Service { place, stop, reviewer, accepting, pool, thread: Some(thread) })
     }
 }
 
