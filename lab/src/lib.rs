@@ -9,6 +9,7 @@
 #![deny(unsafe_code)]
 
 pub mod audit;
+pub mod choices;
 pub mod evidence;
 pub mod exercises;
 pub mod experiment;

@@ -10,7 +10,7 @@
 //!    constant is re-anchored, any other an identity.
 //! 5. Whatever is left could have come out otherwise: a prediction.
 
-use crate::evidence::CHOICES;
+use crate::choices::CHOICES;
 use crate::findings::{Finding, Findings};
 use crate::row::{Claim, Published, Row, Verdict};
 

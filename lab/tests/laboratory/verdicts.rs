@@ -2,7 +2,8 @@
 
 use super::all;
 use lab::audit::audit;
-use lab::evidence::{CHOICES, papers};
+use lab::choices::CHOICES;
+use lab::evidence::papers;
 use lab::experiment::{Claim, ExperimentOutcome, Mechanism, Row, Verdict, run_on, run_without};
 use lab::experiments::named;
 use lab::findings::Findings;

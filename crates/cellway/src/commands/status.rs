@@ -221,11 +221,7 @@ fn overview(status: &Everything) -> String {
     let head = ["endpoint", "events", "path", "channels", "PDUs sent", "PDUs received", "dropped"];
     let engine = &status.engine;
     format!(
-        "{}{}{}
-{}{}
-{}{}{}
-{}engine: {:.1} % busy in {:.0} s, {} rounds, {} sleeps, longest round {:.0} us; revision {}{}
-{}{}",
+        "{}{}{}\n{}{}\n{}{}{}\n{}engine: {:.1} % busy in {:.0} s, {} rounds, {} sleeps, longest round {:.0} us; revision {}{}\n{}{}",
         links_text(&status.links),
         switches_text(status),
         status.of_kinds.overview(),

@@ -2,7 +2,8 @@
 
 use super::data::Data;
 use super::{deviation, measured, modelled, paper_name, published, summary};
-use ::lab::evidence::{CHOICES, papers};
+use ::lab::choices::CHOICES;
+use ::lab::evidence::papers;
 use ::lab::experiment::{ExperimentOutcome, Published, Row, Verdict};
 use ::lab::model::Profile;
 use anyhow::Result;
