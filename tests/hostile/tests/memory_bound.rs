@@ -12,7 +12,7 @@ const NETWORK: &str = "[host.alpha]\n[host.beta]\n[[link]]\nends = [\"alpha\", \
 const MIB: usize = 1 << 20;
 
 fn rules(engine: &str) -> String {
-    let allow = |user| format!("[[allow]]\nusers = [{user}]\n");
+    let allow = |user| format!("[[allow]]\nusers = [{user}]\ncircuits = [\"0.100\"]\n");
     format!("{engine}{NETWORK}{}{}", allow(EVE), allow(BOB))
 }
 
