@@ -73,7 +73,9 @@ fn change_with<T: DeserializeOwned>(
         return Err(wrong.into());
     }
     if answer.attempts > 1 && request.is_recorded() {
-        output::note(format_args!("cellway: the connection broke, and the service was asked again: the change is in force"));
+        output::note(format_args!(
+            "cellway: the connection broke, and the service was asked again: the change is in force"
+        ));
     }
     warn_of_what_is_not_kept(request, &answer.text);
     read(&answer.text)

@@ -239,12 +239,7 @@ impl Controller {
     ///
     /// # Errors
     /// A step failed, and everything is as it was.
-    pub fn reset<'a>(
-        &self,
-        asking: impl Into<Asking<'a>>,
-        may: May<'_>,
-        dry_run: bool,
-    ) -> Result<ChangeOutcome> {
+    pub fn reset<'a>(&self, asking: impl Into<Asking<'a>>, may: May<'_>, dry_run: bool) -> Result<ChangeOutcome> {
         let asking = &asking.into();
         let intent = self.intent_for(asking, may)?;
         let wanted = intent.config().clone();
@@ -414,12 +409,7 @@ impl Controller {
     ///
     /// # Errors
     /// Why it cannot be; everything is as it was.
-    pub fn remove<'a>(
-        &self,
-        id: &ObjectId,
-        asking: impl Into<Asking<'a>>,
-        may: May<'_>,
-    ) -> Result<ChangeOutcome> {
+    pub fn remove<'a>(&self, id: &ObjectId, asking: impl Into<Asking<'a>>, may: May<'_>) -> Result<ChangeOutcome> {
         let asking = &asking.into();
         let mut intent = self.intent_to_change(asking, may)?;
         let (_, prepared) = intent.prepare_removed(id)?;
@@ -516,7 +506,9 @@ impl Controller {
             for (link, name, peer, event) in polled {
                 let mut intent = self.intent();
                 let Some(prepared) = intent.prepare_peer(&name, &peer, &event) else { continue };
-                if let Err(e) = prepared.and_then(|prepared| self.carry_out(&mut intent, prepared, &(&Who::Peer).into())) {
+                if let Err(e) =
+                    prepared.and_then(|prepared| self.carry_out(&mut intent, prepared, &(&Who::Peer).into()))
+                {
                     if e.is::<TooManyCircuits>() {
                         *refused.entry(link).or_default() += 1;
                     }

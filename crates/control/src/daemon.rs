@@ -101,7 +101,8 @@ impl Daemon {
     ) -> Result<Self> {
         let state_writer =
             state.map(|state| StateWriter::of(state, options.reset_state)).transpose()?.unwrap_or_default();
-        let unconfirmed = state_writer.before().and_then(|kept| kept.trial.clone()).filter(|trial| trial.is_of(&config));
+        let unconfirmed =
+            state_writer.before().and_then(|kept| kept.trial.clone()).filter(|trial| trial.is_of(&config));
         let controller = Arc::new(Controller::new(engine.clone(), state_writer, config.kinds().clone())?);
         let config = match unconfirmed {
             Some(trial) => before_trial(&controller, config, trial)?,

@@ -5,6 +5,7 @@ pub(crate) mod oam;
 mod once;
 
 use crate::asking::Asking;
+use crate::audit::Who;
 use crate::calls::call_controller::Channel;
 use crate::capture::pump::Capture;
 use crate::capture::{self, pump};
@@ -14,7 +15,6 @@ use crate::controller::{Applying, Controller, DISK_PATIENCE, May};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::intent::ChangeOutcome;
 use crate::kinds::{KindRequest, Running};
-use crate::audit::Who;
 use crate::objects::{LinkSpec, Spec};
 use crate::once::Ticket;
 use crate::policy::Role;
@@ -126,9 +126,7 @@ impl Manager {
                 self.apply(&text, &name, &folder, Applying { dry_run, allow_empty, exact, confirm_within }, by)
             }
             Request::ApplyFile { .. } => self.serve(once::with_text(request, &fds)?, by, Vec::new()),
-            Request::Reset { dry_run } => {
-                self.applied(by, dry_run, |asking| controller.reset(asking, may, dry_run))
-            }
+            Request::Reset { dry_run } => self.applied(by, dry_run, |asking| controller.reset(asking, may, dry_run)),
             Request::Confirm { undo } => self.end_trial(undo, by),
             Request::Export => answer(&controller.with_intent(export::exported)?),
             Request::CaptureStart { link, circuits, buffer_mib } => {

@@ -77,7 +77,9 @@ impl Book {
     /// Begins a request, or waits for `patience` for the same one that is under way.
     pub fn begin(self: &Arc<Self>, user: u32, id: &str, request: &[u8], patience: Duration) -> Begun {
         if id.is_empty() || id.len() > MAX_ID_OCTETS || !id.bytes().all(|octet| octet.is_ascii_graphic()) {
-            return Begun::Refused(format!("an id is 1 to {MAX_ID_OCTETS} printable characters of ASCII without spaces"));
+            return Begun::Refused(format!(
+                "an id is 1 to {MAX_ID_OCTETS} printable characters of ASCII without spaces"
+            ));
         }
         let (key, digest) = ((user, id.to_owned()), digest(request));
         let is_under_way = |entries: &mut VecDeque<Entry>| {

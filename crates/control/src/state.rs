@@ -176,7 +176,9 @@ impl StateFolder {
     /// Removes what a write that failed has left: a new one is never written into a file that is there.
     fn remove_new(&self) -> Result<()> {
         match self.files.0.remove(&self.folder, NEW) {
-            Err(e) if e.kind() != ErrorKind::NotFound => Err(anyhow!(e).context(format!("removing {}", self.said(NEW)))),
+            Err(e) if e.kind() != ErrorKind::NotFound => {
+                Err(anyhow!(e).context(format!("removing {}", self.said(NEW))))
+            }
             _ => Ok(()),
         }
     }

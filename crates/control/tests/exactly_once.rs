@@ -56,8 +56,9 @@ fn a_repeated_id_is_answered_with_what_was_done_then_and_after_a_restart() {
 fn a_change_that_expects_another_revision_is_not_made_and_says_what_has_changed_since() {
     let mut net = up(&[]);
     let revision = |net: &Kept| net.ask(json!("status")).unwrap()["revision"].as_u64().unwrap();
-    let expecting =
-        |net: &Kept, revision: u64, request: Value| net.ask(json!({ "version": 2, "request": request, "expect": revision }));
+    let expecting = |net: &Kept, revision: u64, request: Value| {
+        net.ask(json!({ "version": 2, "request": request, "expect": revision }))
+    };
     let known = revision(&net);
     assert_eq!(expecting(&net, known, add(200)).unwrap()["done"], true);
     net.ask(add(201)).unwrap();

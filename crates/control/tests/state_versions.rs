@@ -10,10 +10,8 @@ use std::path::{Path, PathBuf};
 
 fn fixtures() -> Vec<(String, PathBuf)> {
     let files = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/state")).unwrap();
-    let mut all: Vec<(String, PathBuf)> = files
-        .map(|file| file.unwrap())
-        .map(|file| (file.file_name().into_string().unwrap(), file.path()))
-        .collect();
+    let mut all: Vec<(String, PathBuf)> =
+        files.map(|file| file.unwrap()).map(|file| (file.file_name().into_string().unwrap(), file.path())).collect();
     all.sort();
     all
 }

@@ -168,7 +168,9 @@ fn others_text(status: &Everything) -> String {
 fn state_text(status: &Everything) -> String {
     let mut text = String::new();
     if let Some(why) = status.state.as_ref().and_then(|state| state.not_kept.as_ref()) {
-        text.push_str(&format!("state: changes are in force, but not kept: {why}; the daemon tries again until they are\n"));
+        text.push_str(&format!(
+            "state: changes are in force, but not kept: {why}; the daemon tries again until they are\n"
+        ));
     }
     if let Some(lines) = status.state.as_ref().map(|state| state.log_left_out).filter(|lines| *lines > 0) {
         text.push_str(&format!("state: {lines} lines of the log of changes were left out: the disk took none\n"));

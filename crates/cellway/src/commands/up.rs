@@ -67,7 +67,8 @@ pub(crate) fn run(context: &Context, up: &Up) -> Result<()> {
     let d = &config.description;
     let counts = (d.stations.len(), d.links.len(), d.circuits.len());
     let metrics = up.metrics.map(|address| Metrics { address, max_rows: up.metrics_rows });
-    let options = DaemonOptions { state: up.state.clone(), reset_state: up.state_reset, metrics, ..DaemonOptions::default() };
+    let options =
+        DaemonOptions { state: up.state.clone(), reset_state: up.state_reset, metrics, ..DaemonOptions::default() };
     let daemon = Daemon::start_with(config, &context.socket, &options)?;
     drop(starting);
     tracing::info!(

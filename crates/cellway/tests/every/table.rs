@@ -76,12 +76,7 @@ use End::{Caused, Elsewhere, Fed, Itself, ToldAfterNote, ToldAfterOutput, Tried,
 pub const ROWS: &[Row] = &[
     alone("up", &["{net}", "--socket", "{dir}/up.sock"], ToldAfterOutput, Ok(&["{dir}/bad.toml"])),
     asks("apply", &["{net}"], Itself, Ok(&["{dir}/bad.toml"])),
-    asks(
-        "confirm",
-        &[],
-        Elsewhere("it needs a description on trial: exactly_once.rs has one"),
-        Ok(&["--undo"]),
-    ),
+    asks("confirm", &[], Elsewhere("it needs a description on trial: exactly_once.rs has one"), Ok(&["--undo"])),
     alone("config check", &["{net}"], Itself, Ok(&["{dir}/bad.toml"])),
     alone("config upgrade", &["{net}"], Itself, Ok(&["{dir}/none.toml"])),
     alone("config show", &["{net}"], Itself, Ok(&["{dir}/bad.toml"])),

@@ -134,7 +134,10 @@ mod tests {
         assert_eq!(ids.len(), 64);
         let change = changes[0].clone().expecting(Some(7));
         assert_eq!(change.message(), change.message());
-        assert_eq!((change.message()["id"].as_str(), change.message()["expect"].as_u64()), (Some(&*change.id), Some(7)));
+        assert_eq!(
+            (change.message()["id"].as_str(), change.message()["expect"].as_u64()),
+            (Some(&*change.id), Some(7))
+        );
         assert!(changes[1].message().get("expect").is_none());
     }
 }
