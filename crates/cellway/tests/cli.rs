@@ -92,8 +92,7 @@ impl Net {
     /// Ends of circuits that an application has open.
     fn open_ends(&self) -> usize {
         let status = self.json(&["status"]);
-        let ends =
-            status["circuits"].as_array().unwrap().iter().flat_map(|circuit| circuit["ends"].as_array().unwrap());
+        let ends = status["circuits"].as_array().unwrap().iter().flat_map(|circuit| circuit["ends"].as_array().unwrap());
         ends.filter(|end| !end["open"].is_null()).count()
     }
 
