@@ -6,6 +6,7 @@
 
 mod harvest;
 mod hops;
+mod json;
 mod list;
 pub mod oam;
 mod rows;
@@ -25,6 +26,7 @@ pub use crate::state_writer::KeptStatus;
 use crate::version::VERSION;
 use anyhow::Result;
 use host::EndpointStatus as Endpoint;
+use json::json;
 pub use list::{CircuitRow, EndRow};
 use net::topology::{self, Router};
 use oam::{AlarmStatus, SwitchAlarmStatus};
@@ -404,13 +406,6 @@ pub fn list_text(controller: &Controller) -> Result<String> {
         let hops = hops::collect(controller, router)?;
         json(&list::List(&Rows::new(router, &counts, None).with_hops(&hops)), router.circuit_count() * ROW_OCTETS)
     })
-}
-
-/// JSON that is expected to be so long: text that grows by doubling is copied as often.
-fn json(value: &impl Serialize, octets: usize) -> Result<String> {
-    let mut text = Vec::with_capacity(octets + octets / 8 + 4096);
-    serde_json::to_writer(&mut text, value)?;
-    Ok(String::from_utf8(text)?)
 }
 
 impl Status<()> {
