@@ -216,15 +216,9 @@ fn one_way(made: &Made, octets: u32, pace: Pace, immediate: bool, count: u32) ->
 /// Messages of a run of a group.
 const GROUP_MESSAGES: u32 = 60;
 
-/// A group of four, its sender's connections each with one message under way, until each receiver has all or nothing moves.
-struct GroupRun {
-    network: Network,
-    came: u32,
-    seconds: f64,
-}
-
-/// Sends so many messages of `octets` to a group of four.
-fn group_run(made: &Made, by: MulticastBy, octets: u32, connections: usize) -> Option<GroupRun> {
+/// Sends so many messages of `octets` to a group of four, each connection with one under way, until each receiver has all or nothing
+/// moves: the network, the messages that came, and the seconds that it took.
+fn group_run(made: &Made, by: MulticastBy, octets: u32, connections: usize) -> Option<(Network, u32, f64)> {
     let mut network = network(4, &made.with(Switches { multicast: by, ..made.lanai.switches }))?;
     for number in 0..4 {
         let lanai = &mut network.station(number)?.lanai;
@@ -254,15 +248,15 @@ fn group_run(made: &Made, by: MulticastBy, octets: u32, connections: usize) -> O
         came == 3 * GROUP_MESSAGES
     });
     let seconds = (network.now() - from).as_secs_f64();
-    Some(GroupRun { network, came, seconds })
+    Some((network, came, seconds))
 }
 
 /// Mbit/s that each receiver of a group of four gets; `None` if one of them misses a message. A group has no flow control: a
 /// message that finds no buffer of its application is dropped and counted, and nobody sends it again.
 fn multicast(made: &Made, by: MulticastBy, octets: u32, connections: usize) -> Option<f64> {
-    let run = group_run(made, by, octets, connections)?;
+    let (_, came, seconds) = group_run(made, by, octets, connections)?;
     let bits = f64::from(octets) * 8.0 * f64::from(GROUP_MESSAGES);
-    (run.came == 3 * GROUP_MESSAGES).then(|| bits / run.seconds / 1e6)
+    (came == 3 * GROUP_MESSAGES).then(|| bits / seconds / 1e6)
 }
 
 /// One message to a group of four: microseconds until the last of its receivers has it.
@@ -717,12 +711,12 @@ mod tests {
         let made = Made::new(&Profile::named("myrinet-lanai").unwrap()).unwrap();
         let slow = Made { lanai: Config { costs, ..made.lanai }, ..made };
         assert!(multicast(&made, MulticastBy::Cycle, 1024, 1).is_some());
-        let run = group_run(&slow, MulticastBy::Cycle, 1024, 1).unwrap();
-        let sums: Vec<_> = run.network.stations().iter().map(|station| station.lanai.sums()).collect();
+        let (network, came, _) = group_run(&slow, MulticastBy::Cycle, 1024, 1).unwrap();
+        let sums: Vec<_> = network.stations().iter().map(|station| station.lanai.sums()).collect();
         assert!(sums.iter().all(lanai::LanaiSums::add_up), "{sums:?}");
         let dropped: u64 = sums.iter().map(|sums| sums.monitor.received.dropped(DropReason::NoBuffer)).sum();
         let lost: u64 = sums.iter().map(|sums| sums.monitor.packets_sent.dropped_total()).sum();
-        assert!(dropped + lost > 0, "{} came, {sums:?}", run.came);
-        assert_eq!((u64::from(run.came) + dropped, lost), (u64::from(3 * GROUP_MESSAGES), 0), "{sums:?}");
+        assert!(dropped + lost > 0, "{came} came, {sums:?}");
+        assert_eq!((u64::from(came) + dropped, lost), (u64::from(3 * GROUP_MESSAGES), 0), "{sums:?}");
     }
 }
