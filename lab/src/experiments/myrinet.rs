@@ -216,8 +216,7 @@ fn one_way(made: &Made, octets: u32, pace: Pace, immediate: bool, count: u32) ->
 /// Messages of a run of a group.
 const GROUP_MESSAGES: u32 = 60;
 
-/// Sends so many messages of `octets` to a group of four, each connection with one under way, until each receiver has all or nothing
-/// moves: the network, the messages that came, and the seconds that it took.
+/// Messages to a group of four, each connection with one under way: the network, how many came, and the seconds.
 fn group_run(made: &Made, by: MulticastBy, octets: u32, connections: usize) -> Option<(Network, u32, f64)> {
     let mut network = network(4, &made.with(Switches { multicast: by, ..made.lanai.switches }))?;
     for number in 0..4 {
@@ -251,8 +250,7 @@ fn group_run(made: &Made, by: MulticastBy, octets: u32, connections: usize) -> O
     Some((network, came, seconds))
 }
 
-/// Mbit/s that each receiver of a group of four gets; `None` if one of them misses a message. A group has no flow control: a
-/// message that finds no buffer of its application is dropped and counted, and nobody sends it again.
+/// Mbit/s that each receiver of a group of four gets; `None` if one of them misses a message: a group has no flow control.
 fn multicast(made: &Made, by: MulticastBy, octets: u32, connections: usize) -> Option<f64> {
     let (_, came, seconds) = group_run(made, by, octets, connections)?;
     let bits = f64::from(octets) * 8.0 * f64::from(GROUP_MESSAGES);
@@ -699,24 +697,4 @@ fn groups(run: &mut Run<'_>, made: &Made) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use wire::DropReason;
-
-    /// With 30 us for each step a member has more to do for a message than its sender: it looks, passes on, and tells.
-    #[test]
-    fn a_slow_member_of_a_group_drops_what_finds_no_buffer_and_each_message_is_accounted_for() {
-        let step = Duration::from_micros(30);
-        let costs = Costs { take: step, prepare: step, start: step, receive: step, tell: step };
-        let made = Made::new(&Profile::named("myrinet-lanai").unwrap()).unwrap();
-        let slow = Made { lanai: Config { costs, ..made.lanai }, ..made };
-        assert!(multicast(&made, MulticastBy::Cycle, 1024, 1).is_some());
-        let (network, came, _) = group_run(&slow, MulticastBy::Cycle, 1024, 1).unwrap();
-        let sums: Vec<_> = network.stations().iter().map(|station| station.lanai.sums()).collect();
-        assert!(sums.iter().all(lanai::LanaiSums::add_up), "{sums:?}");
-        let dropped: u64 = sums.iter().map(|sums| sums.monitor.received.dropped(DropReason::NoBuffer)).sum();
-        let lost: u64 = sums.iter().map(|sums| sums.monitor.packets_sent.dropped_total()).sum();
-        assert!(dropped + lost > 0, "{came} came, {sums:?}");
-        assert_eq!((u64::from(came) + dropped, lost), (u64::from(3 * GROUP_MESSAGES), 0), "{sums:?}");
-    }
-}
+mod tests;
