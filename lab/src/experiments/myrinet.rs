@@ -213,9 +213,11 @@ fn one_way(made: &Made, octets: u32, pace: Pace, immediate: bool, count: u32) ->
     done.then(|| f64::from(octets) * 8.0 * f64::from(count) / (network.now() - from).as_secs_f64() / 1e6)
 }
 
-/// A group of four, its sender's connections each with one message under way: Mbit/s that each receiver gets.
-fn multicast(made: &Made, by: MulticastBy, octets: u32, connections: usize) -> Option<f64> {
-    const COUNT: u32 = 60;
+/// Messages of a run of a group.
+const GROUP_MESSAGES: u32 = 60;
+
+/// Messages to a group of four, each connection with one under way: the network, how many came, and the seconds.
+fn group_run(made: &Made, by: MulticastBy, octets: u32, connections: usize) -> Option<(Network, u32, f64)> {
     let mut network = network(4, &made.with(Switches { multicast: by, ..made.lanai.switches }))?;
     for number in 0..4 {
         let lanai = &mut network.station(number)?.lanai;
@@ -231,20 +233,28 @@ fn multicast(made: &Made, by: MulticastBy, octets: u32, connections: usize) -> O
         network.station(0)?.lanai.send(connection, Destination::Group(1), 0, octets).ok()?;
         sent += 1;
     }
-    let done = network.run(from + Duration::from_secs(10), |number, event, station, _| {
+    network.run(from + Duration::from_secs(10), |number, event, station, _| {
         match event {
             Event::Received { interface, buffer, .. } => {
                 came += 1;
                 let _ = station.lanai.post(interface, buffer);
             }
-            Event::Sent { interface, .. } if number == 0 && sent < COUNT => {
+            Event::Sent { interface, .. } if number == 0 && sent < GROUP_MESSAGES => {
                 sent += u32::from(station.lanai.send(interface, Destination::Group(1), 0, octets).is_ok());
             }
             Event::Sent { .. } => {}
         }
-        came == 3 * COUNT
+        came == 3 * GROUP_MESSAGES
     });
-    done.then(|| f64::from(octets) * 8.0 * f64::from(COUNT) / (network.now() - from).as_secs_f64() / 1e6)
+    let seconds = (network.now() - from).as_secs_f64();
+    Some((network, came, seconds))
+}
+
+/// Mbit/s that each receiver of a group of four gets; `None` if one of them misses a message: a group has no flow control.
+fn multicast(made: &Made, by: MulticastBy, octets: u32, connections: usize) -> Option<f64> {
+    let (_, came, seconds) = group_run(made, by, octets, connections)?;
+    let bits = f64::from(octets) * 8.0 * f64::from(GROUP_MESSAGES);
+    (came == 3 * GROUP_MESSAGES).then(|| bits / seconds / 1e6)
 }
 
 /// One message to a group of four: microseconds until the last of its receivers has it.
@@ -685,3 +695,6 @@ fn groups(run: &mut Run<'_>, made: &Made) {
     }
     run.figure(figure);
 }
+
+#[cfg(test)]
+mod tests;
