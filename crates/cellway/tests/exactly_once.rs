@@ -152,13 +152,13 @@ fn an_apply_on_trial_is_undone_unless_it_is_confirmed_also_by_a_daemon_that_was_
     assert!(log(&net).contains("nobody has confirmed"), "{}", log(&net));
     assert_eq!(net.run(&["confirm"]).status.code(), Some(1));
 
-    net.done(&["apply", path, "--confirm", "1h"]);
+    net.done(&["apply", path, "--confirm", "60min"]);
     assert_eq!(circuits(&net), [name(100)]);
     restart(&mut net);
     assert!(circuits(&net).is_empty(), "nobody has confirmed it");
     assert!(log(&net).contains("starting with the description before it"), "{}", log(&net));
 
-    net.done(&["apply", path, "--confirm", "1h"]);
+    net.done(&["apply", path, "--confirm", "60min"]);
     assert_eq!(net.done(&["confirm"])["confirmed"], true);
     restart(&mut net);
     assert_eq!(circuits(&net), [name(100)]);
