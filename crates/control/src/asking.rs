@@ -3,8 +3,8 @@
 
 use crate::audit::Who;
 use crate::history::WrongRevision;
-use crate::intent::{ChangeOutcome, Intent};
 use crate::once::Ticket;
+use crate::outcome::ChangeOutcome;
 
 /// What a change is answered with, JSON text, once it is known what it came to.
 pub type Answering<'a> = &'a dyn Fn(&ChangeOutcome) -> serde_json::Result<String>;
@@ -27,13 +27,13 @@ impl<'a> From<&'a Who> for Asking<'a> {
 }
 
 impl Asking<'_> {
-    /// Refuses a change whose client does not know the last one.
+    /// Refuses a change whose client does not know the last one, of this number.
     ///
     /// # Errors
-    /// What has changed since.
-    pub(crate) fn check(&self, intent: &Intent) -> Result<(), WrongRevision> {
+    /// What has changed since, which `since` knows.
+    pub(crate) fn check(&self, last: u64, since: impl FnOnce(u64) -> WrongRevision) -> Result<(), WrongRevision> {
         match self.expect {
-            Some(expected) if expected != intent.revision() => Err(intent.changes_since(expected)),
+            Some(expected) if expected != last => Err(since(expected)),
             _ => Ok(()),
         }
     }

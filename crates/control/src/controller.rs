@@ -19,12 +19,12 @@ use crate::once::Book;
 use crate::openers::Openers;
 use crate::placement::{self, Placement};
 use crate::plan::{Impossible, Plan};
+use crate::service_status::ServiceSlot;
 use crate::shells;
 use crate::sources::commands::Written;
 use crate::sources::peers::{PeerCircuits, TooManyCircuits};
 use crate::sources::waiting::{Understood, Waiting};
 use crate::state_writer::{KeptStatus, StateWriter};
-use crate::status::ServiceSlot;
 use anyhow::{Context as _, Result, anyhow};
 use host::engine::{Core, EngineHandle, processor_time};
 use net::LinkId;
@@ -149,7 +149,7 @@ impl Controller {
     fn intent_for(&self, asking: &Asking<'_>, may: May<'_>) -> Result<MutexGuard<'_, Intent>> {
         let intent = self.intent();
         may(intent.config()).map_err(|e| anyhow!(e))?;
-        asking.check(&intent)?;
+        asking.check(intent.revision(), |expected| intent.changes_since(expected))?;
         Ok(intent)
     }
 

@@ -12,7 +12,8 @@ use crate::deviations::{Deviation, deviations};
 use crate::history::History;
 use crate::objects::{Change, LinkSpec, Object, ObjectId, Objects, Owner, Spec, difference};
 use crate::once::Book;
-use crate::plan::{Impossible, Line, Plan, Problem, Summary, gives_way, roll_back};
+pub use crate::outcome::ChangeOutcome;
+use crate::plan::{Impossible, Plan, Problem, gives_way, roll_back};
 use crate::sources::commands::{Commands, Written};
 use crate::sources::peers::{PeerCircuits, Peers};
 use crate::sources::waiting::{Understood, Waiting};
@@ -26,35 +27,9 @@ use net::PeerCircuit;
 use net::topology::CircuitEnd;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Numbers of changes that are set apart in the state together: a change of a peer's is written to no disk.
 const REVISIONS_AHEAD: u64 = 1024;
-
-/// What a change came to.
-#[derive(Debug, Clone, Default)]
-pub struct ChangeOutcome {
-    /// The change's number; without a change, the last one's.
-    pub revision: u64,
-    /// What was, or would be, done.
-    pub lines: Vec<Line>,
-    /// The same as numbers.
-    pub summary: Summary,
-    /// Circuits that stay as they were.
-    pub unchanged_circuits: usize,
-    /// Circuits that were, or would be, interrupted.
-    pub interrupted: Vec<String>,
-    /// Objects of commands and peers that do not fit any more.
-    pub dropped: Vec<String>,
-    /// What commands have made of the description, and stays so.
-    pub kept: Vec<Deviation>,
-    /// The link or circuit that a command named, by its name in output.
-    pub subject: String,
-    /// Circuits that went with a link.
-    pub removed_circuits: Vec<String>,
-    /// How long the description is on trial.
-    pub confirm_within: Option<Duration>,
-}
 
 /// A change whose plan is in order: the model is what the network will be.
 pub struct Prepared {

@@ -4,13 +4,13 @@
 //! What can change without a command is harvested in slices between rounds of the engine (`harvest`); all else is the
 //! model's. So looking costs the network nothing, and no text is made on its thread.
 
+mod engine;
 mod harvest;
 mod hops;
 mod json;
 mod list;
 pub mod oam;
 mod rows;
-mod service;
 mod stations;
 
 use crate::controller::Controller;
@@ -22,9 +22,11 @@ use crate::kinds::{Running, Statuses};
 use crate::names::carries_name;
 use crate::objects::{ObjectId, Spec};
 use crate::openers::Opener;
+pub use crate::service_status::ServiceStatus;
 pub use crate::state_writer::KeptStatus;
 use crate::version::VERSION;
 use anyhow::Result;
+pub use engine::{EngineStatus, ShardStatus};
 use host::EndpointStatus as Endpoint;
 use json::json;
 pub use list::{CircuitRow, EndRow};
@@ -33,12 +35,9 @@ use oam::{AlarmStatus, SwitchAlarmStatus};
 use rows::{Rows, ends_at_hosts};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-pub use service::ServiceStatus;
-pub(crate) use service::{ServiceSlot, Source};
 pub use stations::StationKind;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
-use std::time::Duration;
 use wire::CircuitId;
 
 /// Circuits that an overview shows at most, where there are more.
@@ -287,64 +286,6 @@ pub struct AdapterStatus {
     pub counters: BTreeMap<String, CounterStatus>,
 }
 
-/// One of the engine's threads, and what it carries.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ShardStatus {
-    /// Stations in it, by name.
-    pub stations: Vec<String>,
-    /// Share of the time in which its thread did not sleep.
-    pub busy_share: f64,
-    /// Rounds over its stations.
-    pub rounds: u64,
-    /// Sleeps of its thread.
-    pub sleeps: u64,
-    /// Processor time of its longest round, in seconds.
-    pub longest_round_s: f64,
-    /// The same of the last one to two minutes.
-    pub longest_recent_round_s: f64,
-    /// Buffers of frames in use.
-    pub frames_in_use: usize,
-    /// Buffers of frames that there are.
-    pub frames: usize,
-}
-
-/// The threads that carry everything: sums over the shards, and the longest of each.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct EngineStatus {
-    /// Since it began, in seconds.
-    pub uptime_s: f64,
-    /// Share of that in which it did not sleep: the mean of the shards.
-    pub busy_share: f64,
-    /// Rounds over the network.
-    pub rounds: u64,
-    /// Sleeps.
-    pub sleeps: u64,
-    /// Commands that it has carried out between rounds.
-    pub commands: u64,
-    /// Processor time of the longest of them, in seconds; of one that is carried out in slices, of its longest slice.
-    pub longest_command_s: f64,
-    /// Processor time of the longest round, with the command or the slice before it, in seconds.
-    #[serde(default)]
-    pub longest_round_s: f64,
-    /// What most of that round was: `network` (running it), or the part of the program whose command or slice came
-    /// before, such as `change`, `status`, `service`, `calls` or `capture`.
-    #[serde(default)]
-    pub longest_round_work: String,
-    /// The same of the last one to two minutes.
-    #[serde(default)]
-    pub longest_recent_round_s: f64,
-    /// Buffers of frames in use.
-    pub frames_in_use: usize,
-    /// Buffers of frames that there are.
-    pub frames: usize,
-    /// Each shard, where there are several (`[engine] shards`).
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub shards: Vec<ShardStatus>,
-    /// Lines of the daemon's log that were dropped, because nobody read those before them.
-    #[serde(default)]
-    pub log_lines_dropped: u64,
-}
-
 /// Which circuits are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Which {
@@ -506,7 +447,7 @@ fn without_circuits(controller: &Controller, intent: &Intent, names: Arc<Vec<Str
         of_kinds: controller
             .kinds()
             .statuses(|section| intent.stations_of(section), Running { engine, router, stations: &[] })?,
-        engine: engine_status(&harvest::engine(engine)?),
+        engine: engine::status(&harvest::engine(engine)?),
         state: controller.kept_status(),
         trial_seconds: controller.trial_left().map(|left| left.as_secs()),
         service: controller.service().status(),
@@ -668,40 +609,5 @@ fn kind_of(kind: &topology::StationKind) -> StationKind {
         topology::StationKind::Host => StationKind::Host,
         topology::StationKind::Switch(_) => StationKind::Switch,
         topology::StationKind::Outside => StationKind::Outside,
-    }
-}
-
-fn engine_status(counts: &harvest::EngineCounts) -> EngineStatus {
-    let (uptime, stats) = (counts.uptime_s, counts.stats);
-    let busy = |slept: Duration, threads: usize| {
-        let share: f64 = 1.0 - slept.as_secs_f64() / (uptime * threads as f64);
-        if uptime > 0.0 { share.clamp(0.0, 1.0) } else { 0.0 }
-    };
-    let frames = |which: usize| counts.shards.iter().map(|(_, frames)| frames[which]).sum();
-    let shard = |(number, (stats, frames)): (usize, &(host::engine::EngineStats, [usize; 2]))| ShardStatus {
-        stations: counts.stations.iter().filter(|(_, s)| *s == number).map(|(name, _)| name.clone()).collect(),
-        busy_share: busy(stats.slept, 1),
-        rounds: stats.rounds,
-        sleeps: stats.sleeps,
-        longest_round_s: stats.longest_round.as_secs_f64(),
-        longest_recent_round_s: stats.longest_round_lately.as_secs_f64(),
-        frames_in_use: frames[0],
-        frames: frames[1],
-    };
-    let several = counts.shards.len() > 1;
-    EngineStatus {
-        uptime_s: uptime,
-        busy_share: busy(stats.slept, counts.shards.len().max(1)),
-        rounds: stats.rounds,
-        sleeps: stats.sleeps,
-        commands: stats.commands,
-        longest_command_s: stats.longest_command.as_secs_f64(),
-        longest_round_s: stats.longest_round.as_secs_f64(),
-        longest_round_work: stats.longest_round_work.to_owned(),
-        longest_recent_round_s: stats.longest_round_lately.as_secs_f64(),
-        frames_in_use: frames(0),
-        frames: frames(1),
-        shards: counts.shards.iter().enumerate().filter(|_| several).map(shard).collect(),
-        log_lines_dropped: crate::lines::dropped(),
     }
 }

@@ -15,6 +15,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use wire::CircuitId;
 
@@ -44,6 +45,10 @@ fn description(circuits: u32, changed: u32, ports: u16, without: std::ops::Range
     text
 }
 
+/// One network of this process at a time: threads of several wait for each other where they take memory, and that time
+/// counts as theirs.
+static ALONE: Mutex<()> = Mutex::new(());
+
 struct Net {
     circuits: u32,
     bound: Duration,
@@ -52,6 +57,7 @@ struct Net {
     before: u64,
     socket: PathBuf,
     _folder: tempfile::TempDir,
+    _alone: MutexGuard<'static, ()>,
 }
 
 impl Net {
@@ -60,12 +66,13 @@ impl Net {
     }
 
     fn of(text: &str, circuits: u32, bound: Duration) -> Self {
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let folder = tempfile::tempdir().expect("a folder");
         let socket = folder.path().join("socket");
         let config = parse_with(&kinds(), text, "net.toml").expect("a description");
         let before = resident(std::process::id());
         let daemon = Daemon::start(config, &socket).expect("a network");
-        Net { circuits, bound, daemon, before, socket, _folder: folder }
+        Net { circuits, bound, daemon, before, socket, _folder: folder, _alone: alone }
     }
 
     /// The longest round since the last time that this was asked, and what most of it was.

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 /// What has all of them: `KEY = NUMBER # WHERE`, the key by the way to it.
 const DESCRIPTION: &str = r#"
 [engine]
+max_users_octets = 4294967296 # engine.max_users_octets
 cycle_limit_percent = 50 # engine.cycle_limit_percent
 [host.alpha]
 max_endpoints = 256 # host.*.max_endpoints
@@ -117,6 +118,7 @@ const MOST: &str = "9223372036854775807";
 /// The way to each number, what it is first, 2 more or what comes next, and at its limit.
 const NUMBERS: &[(&str, &str, &str)] = &[
     ("engine.cycle_limit_percent", "52", "100"),
+    ("engine.max_users_octets", "8589934592", MOST),
     ("host.*.max_endpoints", "258", MOST),
     ("switch.*.ports", "66", "65534"),
     ("switch.*.max_routes", "65538", "4194304"),

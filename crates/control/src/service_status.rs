@@ -41,7 +41,7 @@ impl ServiceSlot {
     }
 
     /// How it is.
-    pub(super) fn status(&self) -> ServiceStatus {
+    pub(crate) fn status(&self) -> ServiceStatus {
         self.0.get().map_or_else(ServiceStatus::default, |Source { accepting, pool }| ServiceStatus {
             accepts: accepting.accepts(),
             acceptor_restarts: accepting.restarts(),
