@@ -20,7 +20,7 @@ const GRACE: Duration = Duration::from_secs(3);
 /// What a shell says of a program that SIGINT has ended.
 const INTERRUPTED: i32 = 130;
 
-/// Set by Ctrl-C and by SIGTERM; the command ends in order then, or is ended after [`GRACE`].
+/// Set by Ctrl-C and by SIGTERM; the command ends in order then, or is ended after `GRACE`.
 pub fn interrupted() -> Result<Arc<AtomicBool>> {
     static WATCHED: OnceLock<()> = OnceLock::new();
     let flag = ends_in_order()?;

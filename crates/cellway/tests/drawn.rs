@@ -166,7 +166,7 @@ fn keys(root: &Json, schema: &Json, way: &[String], comment: &str, found: &mut V
     if let Some(properties) = schema["properties"].as_object() {
         for (name, inner) in properties {
             let comment = inner["description"].as_str().unwrap_or(comment);
-            keys(root, inner, &[way, &[name.clone()]].concat(), comment, found);
+            keys(root, inner, &[way, std::slice::from_ref(name)].concat(), comment, found);
         }
     } else if resolved(root, &schema["additionalProperties"])["properties"].is_object() {
         keys(root, &schema["additionalProperties"], &[way, &["*".to_owned()]].concat(), comment, found);
@@ -310,7 +310,7 @@ fn drawn(random: &mut Random) -> Vec<String> {
     let mut all = Vec::new();
     for (section, schema) in root["properties"].as_object().expect("sections") {
         let mut found = Vec::new();
-        keys(&root, schema, &[section.clone()], "", &mut found);
+        keys(&root, schema, std::slice::from_ref(section), "", &mut found);
         assert!(!found.is_empty() || section == "outside", "{section} has no keys");
         let base = ELSEWHERE.iter().find(|(own, _)| own == section).map_or(PLAIN, |(_, base)| base);
         assert!(base.contains(&format!("[{section}")), "no description here has a {section}: add one to a base");

@@ -1,7 +1,7 @@
 //! The state folder: what commands added, removed and took down, kept for a restart, and the log of changes.
 //!
 //! `state.json` has a line with the version, the octets and the check sum (SHA-256) of what follows, and JSON
-//! ([`format`]). It is written beside, flushed to the disk, and renamed; what was there before becomes `state.1.json`. A
+//! ([`mod@format`]). It is written beside, flushed to the disk, and renamed; what was there before becomes `state.1.json`. A
 //! file that is torn is noticed by its first line, and the one before is used. What cannot be used is never overwritten:
 //! it is renamed to `NAME.set-aside-N`. Until what is there has been read, and can be used, nothing is changed.
 //!

@@ -200,18 +200,18 @@ fn a_contract_beyond_the_circuit_s_is_said_on_standard_error() {
     let sent = |vci: u16, asks: &str| {
         let mut sink = start(&up, "beta", &format!("ttcp_atm -r -a -s 0.0.{vci}"));
         up.wait_for_endpoints(1, WAIT);
-        let output = on(&up, "alpha", &format!("ttcp_atm -t -a -s -n 5 -l 100 {asks} 0.0.{vci}")).output().unwrap();
+        let output = on(&up, "alpha", &format!("ttcp_atm -t -a -s -n 5 -l 100{asks} 0.0.{vci}")).output().unwrap();
         sink.kill();
         up.wait_for_endpoints(0, WAIT);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success(), "0.0.{vci} {asks}: {said}");
+        assert!(output.status.success(), "0.0.{vci}{asks}: {said}");
         said
     };
-    let said = sent(100, "-P cbr:max_pcr=64kbps");
+    let said = sent(100, " -P cbr:max_pcr=64kbps");
     assert!(said.contains("cbr at") && said.contains("the circuit is best effort (ubr)"), "{said}");
     assert!(!sent(100, "").contains("SO_ATMQOS"), "best effort asks for nothing");
-    assert!(!sent(170, "-P cbr:max_pcr=64kbps").contains("SO_ATMQOS"), "the circuit keeps it");
-    assert!(sent(170, "-P cbr:max_pcr=1Mbps").contains("the circuit has cbr at 200 cell/s"));
+    assert!(!sent(170, " -P cbr:max_pcr=64kbps").contains("SO_ATMQOS"), "the circuit keeps it");
+    assert!(sent(170, " -P cbr:max_pcr=1Mbps").contains("the circuit has cbr at 200 cell/s"));
 }
 
 /// Standard input of a command.

@@ -1,5 +1,5 @@
 //! `cellway ttcp`: the classic, over a circuit. As over UDP, small PDUs say begin and end, so that it measures against
-//! other ttcps for ATM too. Those of ours say how many PDUs are between them ([`marks`]).
+//! other ttcps for ATM too. Those of ours say how many PDUs are between them (`marks`).
 //!
 //! PDUs leave and come by a [`Transport`]: here the endpoint's buffers; the laboratory's program has others.
 

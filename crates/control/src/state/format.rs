@@ -5,7 +5,7 @@
 //! | 1 | what commands want: `added`, `ids`, `removed`, `down`, `up` |
 //! | 2 | [`Stored`]: the same under `commands`, the last revision, answered requests, a description on trial |
 //!
-//! A change of what is written raises [`VERSION`] and adds a function to [`MIGRATIONS`] and a fixture to
+//! A change of what is written raises [`VERSION`] and adds a function to `MIGRATIONS` and a fixture to
 //! `tests/state/`.
 
 use super::stored::{Stored, digest};
