@@ -52,10 +52,10 @@ pub const CHOICES: &[Choice] = &[
     },
     Choice {
         id: "A-58",
-        commit: "ac7d4cab",
+        commit: "e6a0da2e",
         what: "what saturates is what the network carries, not ttcp's received rate, which a late timer inflates",
     },
-    Choice { id: "A-60", commit: "ac7d4cab", what: "what is sufficient is judged by what the network carries" },
+    Choice { id: "A-60", commit: "e6a0da2e", what: "what is sufficient is judged by what the network carries" },
     Choice { id: "B-37", commit: "7b4774bf", what: "Cell Manager and buffer are left out of the pipeline's limit" },
     Choice { id: "B-40", commit: "7b4774bf", what: "the set-up of a transfer is hidden in the IOCC's load" },
     Choice { id: "E-5", commit: "8bb2f6cd", what: "copying and streaming do not overlap" },
@@ -71,7 +71,7 @@ pub const CHOICES: &[Choice] = &[
         what: "runs of TCP are longer, and what is under way at their end is waited for",
     },
     Choice { id: "D-10", commit: "cf263f27", what: "half of what a PDU costs on arrival is spent in interrupts" },
-    Choice { id: "D-6", commit: "ac7d4cab", what: "a copy out of the cache takes half of a copy at least" },
+    Choice { id: "D-6", commit: "e6a0da2e", what: "a copy out of the cache takes half of a copy at least" },
     Choice {
         id: "D-6",
         commit: "cf263f27",
@@ -81,12 +81,12 @@ pub const CHOICES: &[Choice] = &[
     Choice { id: "D-8", commit: "cf263f27", what: "the Triton has the Neptune's costs of IP" },
     Choice {
         id: "E-14",
-        commit: "1f9d1ded",
+        commit: "568205a2",
         what: "rates are those of the steady state: the first second's order is another",
     },
     Choice {
         id: "E-16",
-        commit: "1f9d1ded",
+        commit: "568205a2",
         what: "the board with the real TCP decides the sentences about figures 4 and 5, and no longer the queues",
     },
     Choice { id: "E-17", commit: "c57e9b32", what: "what waits before an echo is drawn evenly between two anchors" },
