@@ -228,8 +228,8 @@ pub fn protocol(schema: &Value) -> String {
     let answer = |types: &mut Types, name: &str| types.words(&schema["answers"][name]);
     let _ = writeln!(
         page,
-        "\nBeside `request`, a change may have `id` and `expect`: it is made once under its id, and only if the revision \
-         `expect` is the current one. Otherwise the answer is {} \
+        "\nBeside `request`, a change may have `id` and `expect`: it is made once under its id, and only if the revision\n\
+         `expect` is the current one. Otherwise the answer is {}\n\
          ([operating.md](../operating.md#changes-are-made-once)).",
         answer(&mut types, "wrong_revision")
     );

@@ -3,7 +3,6 @@
 mod calls;
 mod chance;
 mod description;
-mod kept_links;
 mod plan;
 mod reload;
 mod restarts;

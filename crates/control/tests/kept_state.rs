@@ -5,3 +5,4 @@ mod crash_points;
 mod exactly_once;
 mod failing_files;
 mod kept_daemon;
+mod kept_links;

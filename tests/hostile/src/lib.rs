@@ -25,7 +25,7 @@ mod watch;
 pub use field::{Field, circuit};
 pub use ground::{Builder, Ground, assert_all_is_accounted_for, between, cbr, frames, rated};
 pub use lingering::lingering;
-pub use processes::{child, children, descendants, kill, until};
+pub use processes::{child, children, descendants, kill, until, within};
 pub use program::Program;
 pub use raw::{Raw, mappings};
 pub use stalling::Stalling;

@@ -59,10 +59,18 @@ pub fn kill(id: u32) {
 ///
 /// # Panics
 /// If it is not within half a minute.
-pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub fn until(what: &str, is_so: impl FnMut() -> bool) {
+    within(PATIENCE, what, is_so);
+}
+
+/// The same for who has another patience.
+///
+/// # Panics
+/// If it is not within that time.
+pub fn within(patience: Duration, what: &str, mut is_so: impl FnMut() -> bool) {
     let begin = Instant::now();
     while !is_so() {
-        assert!(begin.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
+        assert!(begin.elapsed() < patience, "not within {patience:?}: {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -63,12 +63,8 @@ fn ground_with(rules: &str) -> Managed {
     ground
 }
 
-fn until(what: &str, mut is: impl FnMut() -> bool) {
-    let begin = Instant::now();
-    while !is() {
-        assert!(begin.elapsed() < SOON, "not within {SOON:?}: {what}");
-        std::thread::sleep(Duration::from_millis(2));
-    }
+fn until(what: &str, is_so: impl FnMut() -> bool) {
+    hostile::within(SOON, what, is_so);
 }
 
 impl Managed {

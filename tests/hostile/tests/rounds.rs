@@ -143,14 +143,7 @@ fn resident(process: u32) -> u64 {
 
 /// The processes at the door of a network of this process.
 fn gates() -> Vec<u32> {
-    let all = std::fs::read_dir("/proc").expect("/proc").flatten();
-    let processes = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let parent = format!("PPid:\t{}\n", std::process::id());
-    let is_gate = |process: &u32| {
-        let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-        status.starts_with("Name:\tcellway-accept\n") && status.contains(&parent)
-    };
-    processes.filter(is_gate).collect()
+    hostile::children(std::process::id(), "cellway-accept")
 }
 
 /// A network whose start had no long round.

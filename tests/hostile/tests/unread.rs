@@ -17,7 +17,7 @@ use std::io::{IoSlice, Write};
 use std::mem::MaybeUninit;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use wire::CircuitId;
 
 /// An end that does not come within this never comes.
@@ -31,12 +31,8 @@ fn alone() -> MutexGuard<'static, ()> {
     GROUND.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let begin = Instant::now();
-    while !is_so() {
-        assert!(begin.elapsed() < SOON, "{what}: not within {SOON:?}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+fn until(what: &str, is_so: impl FnMut() -> bool) {
+    hostile::within(SOON, what, is_so);
 }
 
 /// Sends descriptors over a socket, beside octets, without waiting.

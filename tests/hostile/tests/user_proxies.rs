@@ -107,12 +107,8 @@ fn endpoints(ground: &Ground) -> usize {
     ground.engine().with(|core| core.host("alpha").unwrap().1.endpoints().len()).unwrap()
 }
 
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let begin = Instant::now();
-    while !is_so() {
-        assert!(begin.elapsed() < SOON, "{what}: not within {SOON:?}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+fn until(what: &str, is_so: impl FnMut() -> bool) {
+    hostile::within(SOON, what, is_so);
 }
 
 #[test]

@@ -39,18 +39,22 @@ impl Net {
         net
     }
 
+    fn describe(&self, description: &str) -> PathBuf {
+        let path = self.folder.path().join("net.toml");
+        std::fs::write(&path, description).unwrap();
+        path
+    }
+
     /// Has the daemon read another description.
     pub fn apply(&self, description: &str) {
-        std::fs::write(self.folder.path().join("net.toml"), description).unwrap();
+        self.describe(description);
         let daemon = self.daemon.id().to_string();
         assert!(Command::new("kill").args(["-HUP", &daemon]).status().unwrap().success());
     }
 
     /// Makes the network what another description says, without what commands have changed.
     pub fn apply_exactly(&self, description: &str) {
-        let path = self.folder.path().join("net.toml");
-        std::fs::write(&path, description).unwrap();
-        self.done(&["apply", "--exact", path.to_str().unwrap()]);
+        self.done(&["apply", "--exact", self.describe(description).to_str().unwrap()]);
     }
 
     /// A command, with its results as JSON.
