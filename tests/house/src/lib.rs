@@ -5,6 +5,7 @@ pub mod modules;
 pub mod named;
 pub mod rooms;
 pub mod versions;
+pub mod words;
 
 /// Whether a licence expression (SPDX, or the older `MIT/Apache-2.0`) can be met with licences from `allowed`.
 ///

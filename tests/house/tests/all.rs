@@ -9,3 +9,4 @@ mod need;
 mod programs;
 mod readme;
 mod sources;
+mod words;

@@ -67,7 +67,7 @@ pub(crate) struct Receive {
     /// Take only a stream of reliable transfer: needed where the circuit leaves the network, there at both ends
     #[arg(long)]
     reliable: bool,
-    /// Take single PDUs as they are, whoever sends them
+    /// Take single PDUs as they are, from any sender
     #[arg(long, conflicts_with = "reliable")]
     datagrams: bool,
     /// End after so many single PDUs; implies --datagrams

@@ -135,9 +135,9 @@ impl Starting {
     }
 }
 
-/// A description that is read again, and links of commands that wait for it, on a thread of its own: whatever the file
-/// is by now, a FIFO or a file of a disk that stalls, and whoever is asked for names, peers are served and signals are
-/// heard meanwhile.
+/// A description that is read again, and links of commands that wait for it, on a thread of its own. The file may be a
+/// FIFO by now, or on a disk that stalls, and a name server may be slow: peers are served and signals are heard
+/// meanwhile.
 struct Reading {
     begun: Instant,
     read: Receiver<Result<(Config, Understood)>>,
