@@ -453,7 +453,9 @@ fn cells_under_way_to_a_client_that_goes_are_counted() {
         while round(&mut network).0 {}
     }
     let (_, delivered) = round(&mut network);
+    let begin = Instant::now();
     loop {
+        assert!(begin.elapsed() < PATIENCE, "not all of {delivered} cells are counted");
         round(&mut network);
         let (_, adapter) = network.externals().next().unwrap();
         let counters = adapter.counters();

@@ -393,8 +393,9 @@ fn until_it_waits<'s, T: Send + 's>(
     });
     let stat = PathBuf::from("/proc").join(known.recv().unwrap()).join("stat");
     let sleeps = || std::fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") S "));
-    let mut looks = 0;
+    let (mut looks, begin) = (0, std::time::Instant::now());
     while looks < 10 {
+        assert!(begin.elapsed() < Duration::from_secs(30), "it does not wait");
         looks = if sleeps() { looks + 1 } else { 0 };
         std::thread::sleep(Duration::from_millis(2));
     }

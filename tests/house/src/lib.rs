@@ -1,10 +1,12 @@
 //! What `make test` asks of the project itself rather than of its behaviour: see `tests/`.
 #![forbid(unsafe_code)]
 
+pub mod allowed_waits;
 pub mod modules;
 pub mod named;
 pub mod rooms;
 pub mod versions;
+pub mod waits;
 pub mod words;
 
 /// Whether a licence expression (SPDX, or the older `MIT/Apache-2.0`) can be met with licences from `allowed`.

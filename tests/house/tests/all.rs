@@ -9,4 +9,5 @@ mod need;
 mod programs;
 mod readme;
 mod sources;
+mod waits;
 mod words;

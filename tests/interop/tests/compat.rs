@@ -280,7 +280,9 @@ fn stock_atmtcp_serves_a_real_interface_of_ours() {
     let port = free_port();
     let mut atmtcp = start(&up, "beta", &format!("atmtcp real 0 listen {port}"));
     atmtcp.wait_for("real interface 0", WAIT).unwrap();
+    let begin = Instant::now();
     let mut wire = loop {
+        assert!(begin.elapsed() < WAIT, "nobody listens on {port}");
         match std::net::TcpStream::connect(("127.0.0.1", port)) {
             Ok(wire) => break wire,
             Err(_) => std::thread::sleep(Duration::from_millis(20)),
