@@ -93,22 +93,7 @@ impl Manager {
                 let ends = ends.iter().map(|e| e.parse()).collect::<Result<Vec<_>, _>>()?;
                 self.change(by, &say_done, |asking| controller.remove(&controller.find_circuit(&ends)?, asking, may))
             }
-            Request::AddLink(link) => {
-                let (mut description, shell) = link.describe(Path::new(""))?;
-                let far = shell.as_ref().and_then(|_| description.ends.get(1)).map(|end| end.station.clone());
-                let shell =
-                    controller.with_config(|config| config::far_end(config.guests(), &mut description, shell))?;
-                let follows = link.follows.as_deref().map(|other| controller.find_link(other)).transpose()?;
-                let (enabled, signalling) = (link.enabled, link.signalling.clone());
-                let spec = LinkSpec { description, shell, follows, enabled, signalling };
-                let spec = Spec::Link(Box::new(spec));
-                let say = |outcome: &ChangeOutcome| {
-                    serde_json::to_string(&LinkAdded { link: outcome.subject.clone(), not_kept: None })
-                };
-                self.change(by, &say, |asking| {
-                    controller.add(spec, far, Some(Written::Link(link)), asking, may).map(|(_, outcome)| outcome)
-                })
-            }
+            Request::AddLink(link) => self.add_link(link, by),
             Request::RemoveLink { name } => {
                 let say = |outcome: &ChangeOutcome| {
                     let removed_circuits = outcome.removed_circuits.clone();
@@ -176,6 +161,23 @@ impl Manager {
                 }
             }
         }
+    }
+
+    fn add_link(&self, link: Box<config::Link>, by: &By<'_>) -> Result<String> {
+        let controller = &*self.controller;
+        let (mut description, shell) = link.describe(Path::new(""))?;
+        let far = shell.as_ref().and_then(|_| description.ends.get(1)).map(|end| end.station.clone());
+        let shell = controller.with_config(|config| config::far_end(config.guests(), &mut description, shell))?;
+        let follows = link.follows.as_deref().map(|other| controller.find_link(other)).transpose()?;
+        let (enabled, signalling) = (link.enabled, link.signalling.clone());
+        let spec = LinkSpec { description, shell, follows, enabled, signalling };
+        let spec = Spec::Link(Box::new(spec));
+        let say = |outcome: &ChangeOutcome| {
+            serde_json::to_string(&LinkAdded { link: outcome.subject.clone(), not_kept: None })
+        };
+        self.change(by, &say, |asking| {
+            controller.add(spec, far, Some(Written::Link(link)), asking, by.may).map(|(_, outcome)| outcome)
+        })
     }
 
     fn captures(&self) -> MutexGuard<'_, Vec<(Peer, Capture)>> {

@@ -93,6 +93,35 @@ impl NetworkTarget<'_> {
         self.network.move_node(id, shard);
     }
 
+    fn remove_station(&mut self, name: &str, layout: Option<&StationLayout>) -> Result<Step, StepError> {
+        let kind = self.fabric.router().kind(name);
+        let kind = kind.ok_or_else(|| TopologyError::NoStation(name.to_owned()))?;
+        let max_endpoints = self.host(name).map_or(0, |host| host.max_endpoints());
+        if let Some(node) = self.fabric.remove_station(self.network, name)? {
+            self.dropped.push(Box::new(node));
+        }
+        Ok(match layout {
+            Some(layout) => Step::AddElement { name: name.to_owned(), layout: layout.clone() },
+            None => Step::AddStation { name: name.to_owned(), kind, max_endpoints },
+        })
+    }
+
+    fn remove_link(&mut self, link: &ObjectId) -> Result<Step, StepError> {
+        let id = self.link(link)?;
+        let gone = || TopologyError::NoLink(link.to_string());
+        let key = self.fabric.link_key(id).ok_or_else(gone)?;
+        let (description, ports) = self.fabric.link(id).ok_or_else(gone)?;
+        let description = Box::new(description.clone());
+        if self.fabric.router().circuit_count_over(key) > 0 {
+            return Err(TopologyError::LinkInUse(link.to_string()).into());
+        }
+        self.note_ended(id);
+        let (_, removed) = self.fabric.take_link(self.network, id)?;
+        self.dropped.extend(removed.map(|link| Box::new(link) as Box<dyn Send>));
+        self.links.ids.remove(link);
+        Ok(Step::AddLink { link: link.clone(), description, restored: Some((key, ports)) })
+    }
+
     fn add_station(
         &mut self,
         name: &str,
@@ -172,18 +201,7 @@ impl Target for NetworkTarget<'_> {
                 self.add_station(name, *kind, *max_endpoints, made)?;
                 Step::RemoveStation { name: name.clone(), layout: None }
             }
-            Step::RemoveStation { name, layout } => {
-                let kind = self.fabric.router().kind(name);
-                let kind = kind.ok_or_else(|| TopologyError::NoStation(name.clone()))?;
-                let max_endpoints = self.host(name).map_or(0, |host| host.max_endpoints());
-                if let Some(node) = self.fabric.remove_station(self.network, name)? {
-                    self.dropped.push(Box::new(node));
-                }
-                match layout {
-                    Some(layout) => Step::AddElement { name: name.clone(), layout: layout.clone() },
-                    None => Step::AddStation { name: name.clone(), kind, max_endpoints },
-                }
-            }
+            Step::RemoveStation { name, layout } => self.remove_station(name, layout.as_ref())?,
             Step::ChangeHost { name, max_endpoints } => {
                 let host = self.host(name)?;
                 let had = host.max_endpoints();
@@ -224,21 +242,7 @@ impl Target for NetworkTarget<'_> {
                 self.links.ids.insert(link.clone(), id);
                 Step::RemoveLink(link.clone())
             }
-            Step::RemoveLink(link) => {
-                let id = self.link(link)?;
-                let gone = || TopologyError::NoLink(link.to_string());
-                let key = self.fabric.link_key(id).ok_or_else(gone)?;
-                let (description, ports) = self.fabric.link(id).ok_or_else(gone)?;
-                let description = Box::new(description.clone());
-                if self.fabric.router().circuit_count_over(key) > 0 {
-                    return Err(TopologyError::LinkInUse(link.to_string()).into());
-                }
-                self.note_ended(id);
-                let (_, removed) = self.fabric.take_link(self.network, id)?;
-                self.dropped.extend(removed.map(|link| Box::new(link) as Box<dyn Send>));
-                self.links.ids.remove(link);
-                Step::AddLink { link: link.clone(), description, restored: Some((key, ports)) }
-            }
+            Step::RemoveLink(link) => self.remove_link(link)?,
             Step::ChangeLink(link, config) => {
                 let id = self.link(link)?;
                 let had = self.fabric.change_link(self.network, id, config, self.now)?;
