@@ -4,6 +4,7 @@ mod attacks;
 mod conformance;
 mod cycles;
 mod dependencies;
+mod figures;
 mod mechanisms;
 mod need;
 mod programs;

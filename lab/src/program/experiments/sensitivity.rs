@@ -75,6 +75,7 @@ fn chart(widest: &BTreeMap<String, f64>) -> String {
     let height = 60 + 22 * bars.len();
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"900\" height=\"{height}\" font-family=\"sans-serif\" font-size=\"12\">\
+         <rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\
          <text x=\"450\" y=\"22\" text-anchor=\"middle\" font-size=\"16\">What an anchor's printed digits leave open in a prediction, per cent</text>"
     );
     for (i, (name, half)) in bars.into_iter().enumerate() {
