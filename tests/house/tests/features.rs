@@ -1,4 +1,4 @@
-//! What the table of `README.md` says of sections of a description holds: an example has them, and a daemon runs it.
+//! What the table of `docs/features.md` says of sections of a description holds: an example has them, and a daemon runs it.
 
 use house::named::root;
 use std::fs;
@@ -9,8 +9,8 @@ fn section(row: &str) -> Option<&str> {
 }
 
 #[test]
-fn a_row_of_the_readme_that_names_a_section_says_that_it_runs_and_an_example_has_it() {
-    let page = fs::read_to_string(root().join("README.md")).unwrap();
+fn a_row_of_the_features_that_names_a_section_says_that_it_runs_and_an_example_has_it() {
+    let page = fs::read_to_string(root().join("docs/features.md")).unwrap();
     let examples: String = fs::read_dir(root().join("examples"))
         .unwrap()
         .map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap())
