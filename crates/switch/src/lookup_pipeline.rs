@@ -16,8 +16,8 @@ pub(crate) const WINDOW: usize = 40;
 const FAR_WINDOW: usize = 20;
 /// Windows under way.
 const WINDOWS: usize = 16;
-/// Windows between the fetch of a circuit's line into the second-level cache and its use; `docs/notes/switch.md` has
-/// other distances. It comes into the first-level cache a window ahead.
+/// Windows between the fetch of a circuit's line into the second-level cache and its use. It comes into the first-level cache a window
+/// ahead.
 const LINES_AHEAD: usize = 6;
 /// Windows between the fetch of an entry of the label table and its use.
 const ENTRIES_AHEAD: usize = 6;

@@ -5,8 +5,8 @@ use house::words::{findings, help_texts};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Generated pages, whose words stand in the code, and notes, which keep what was tried.
-const LEFT_OUT: [&str; 3] = ["docs/reference", "docs/notes", "docs/lab/sensitivity.md"];
+/// Generated pages, whose words stand in the code.
+const LEFT_OUT: [&str; 2] = ["docs/reference", "docs/lab/sensitivity.md"];
 
 fn files(folder: &Path, kind: &str, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
