@@ -32,7 +32,7 @@ pub(crate) use buffers::Pool;
 pub use buffers::{Loan, Received};
 pub use change::{Answer, Change, RETURN_PATIENCE};
 pub use connection::Connection;
-pub use error::{Error, SendError};
+pub use error::{Error, SendError, SystemError};
 use lent::Borrowed;
 pub use lent::SharedSdu;
 pub use limit::{HURRIED, REQUEST_LIMIT, hurry_once, request_limit, set_request_limit};

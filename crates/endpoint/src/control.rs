@@ -111,10 +111,8 @@ pub struct OpenOptions {
 /// Why something was refused, for programs; the reason in words stands beside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Refusal {
-    /// Anything else.
-    #[default]
-    Other,
     /// There is no such host.
     NoHost,
     /// No such circuit ends at the host.
@@ -125,6 +123,27 @@ pub enum Refusal {
     NotAllowed,
     /// A limit of the configuration.
     Limit,
+    /// The request cannot be granted to anybody: its values contradict each other, or the object is of another sort.
+    Invalid,
+    /// Anything else, and what a newer service has a word for that this library does not know.
+    #[default]
+    #[serde(other)]
+    Other,
+}
+
+impl Refusal {
+    /// As it is written in messages: `no_circuit`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Refusal::Other => "other",
+            Refusal::NoHost => "no_host",
+            Refusal::NoCircuit => "no_circuit",
+            Refusal::InUse => "in_use",
+            Refusal::NotAllowed => "not_allowed",
+            Refusal::Limit => "limit",
+            Refusal::Invalid => "invalid",
+        }
+    }
 }
 
 /// What an application asks.

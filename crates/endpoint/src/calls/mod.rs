@@ -61,6 +61,7 @@ pub struct Circuit {
 
 /// Why there is no circuit.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum CallError {
     /// The call was released, by the other side or the network.
     #[error("the call was released: {0}")]

@@ -39,8 +39,8 @@ pub struct Direct {
 impl From<MemoryError> for Error {
     fn from(e: MemoryError) -> Self {
         match e {
-            MemoryError::System { source, .. } => Error::System(source),
-            e => Error::Refused(e.to_string()),
+            MemoryError::System { source, .. } => source.into(),
+            e => Error::invalid(e),
         }
     }
 }
