@@ -22,6 +22,13 @@ use wire::CircuitId;
 pub const MAX_PACKET_OCTETS: usize = 64 * 1024;
 
 /// The adaptation layer of a channel.
+///
+/// ```
+/// use endpoint::{Aal, OpenOptions};
+///
+/// let cells = OpenOptions { aal: Aal::Aal0, ..OpenOptions::default() };
+/// assert_ne!(cells.aal, Aal::default());
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Aal {
@@ -37,6 +44,10 @@ pub enum Aal {
 }
 
 /// How an SDU gets from the application's memory into cells.
+///
+/// ```
+/// assert_eq!(endpoint::DataPath::ZeroCopy.name(), "zero-copy");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DataPath {
@@ -70,8 +81,15 @@ impl DataPath {
 pub const BELL_OCTETS: usize = 8;
 
 /// Which way SDUs go on a channel. One opener may send and another receive on the same circuit.
+///
+/// ```
+/// use endpoint::Direction;
+///
+/// assert!(Direction::Send.sends() && !Direction::Send.receives());
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Direction {
     /// Both ways.
     #[default]
@@ -95,6 +113,13 @@ impl Direction {
 }
 
 /// How a circuit is opened.
+///
+/// ```
+/// use endpoint::{Direction, OpenOptions};
+///
+/// let listener = OpenOptions { direction: Direction::Receive, ..OpenOptions::default() };
+/// assert!(!listener.reliable);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct OpenOptions {
@@ -109,6 +134,15 @@ pub struct OpenOptions {
 }
 
 /// Why something was refused, for programs; the reason in words stands beside it.
+///
+/// ```
+/// fn exit_status(e: &endpoint::Error) -> u8 {
+///     match e.refusal() {
+///         Some(endpoint::Refusal::NoHost | endpoint::Refusal::NoCircuit) => 2,
+///         _ => 1,
+///     }
+/// }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

@@ -34,6 +34,22 @@ use wire::aesa::Aesa;
 use wire::q2931::CauseValue;
 
 /// A session with the service, for calls of one host.
+///
+/// ```no_run
+/// use endpoint::calls::{Sap, Traffic};
+/// use endpoint::{EndpointConfig, Service};
+/// use std::time::Duration;
+///
+/// let service = Service::connect_default()?;
+/// let mut session = service.calls("alpha")?;
+/// let address = "47.0079.0000.0000.0000.0000.0000.00a0.3e00.0001.00".parse()?;
+/// let circuit = session.call(address, Sap::ANY, &Traffic::default(), Duration::from_secs(10))?;
+/// let mut endpoint =
+///     service.endpoint(&EndpointConfig { host: "alpha".into(), ..EndpointConfig::default() })?;
+/// let channel = endpoint.open_call(&circuit)?;
+/// endpoint.send_copy(channel, b"hello")?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Session {
     connection: Connection,
@@ -60,6 +76,15 @@ pub struct Circuit {
 }
 
 /// Why there is no circuit.
+///
+/// ```
+/// use endpoint::CallError;
+///
+/// fn was_given_up(e: &CallError) -> bool {
+///     matches!(e, CallError::NoAnswer(_))
+/// }
+/// assert!(!was_given_up(&CallError::Service(endpoint::Error::ServiceGone)));
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError {
@@ -287,6 +312,7 @@ impl Session {
     ///
     /// # Errors
     /// The service has gone.
+    #[doc(hidden)]
     pub fn list(&mut self) -> Result<Value, Error> {
         self.ask(&Request::List)
     }

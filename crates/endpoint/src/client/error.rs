@@ -10,6 +10,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// An error of the operating system, by its number (`errno`). Shows the system's words for it.
+///
+/// ```
+/// fn retry(e: endpoint::SystemError) -> bool {
+///     std::io::Error::from(e).kind() == std::io::ErrorKind::Interrupted
+/// }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SystemError(Errno);
 
@@ -163,6 +169,18 @@ impl From<PacketError> for Error {
 }
 
 /// Why an SDU was not taken.
+///
+/// ```no_run
+/// # fn send(endpoint: &mut endpoint::Endpoint, channel: endpoint::ChannelId) -> Result<(), Box<dyn std::error::Error>> {
+/// use endpoint::SendError;
+///
+/// match endpoint.send_copy(channel, &[0; 64]) {
+///     Err(SendError::Full) => drop(endpoint.wait_send(None)?),
+///     sent => sent?,
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SendError {

@@ -98,7 +98,7 @@ impl Receiver {
     /// Gives back the blocks of a message. Of a short one they wait for the next look: an answer that is sent meanwhile
     /// would have to wait until the line of the return ring belongs to this core. Not from a sender that has few.
     #[inline]
-    fn give_back(&mut self, first: u32, octets: usize) {
+    pub(super) fn give_back(&mut self, first: u32, octets: usize) {
         if octets > SHORT_OCTETS || self.geometry.blocks < FEW_BLOCKS {
             self.returns.push(first);
         } else if let Some(before) = self.held.replace(first) {
@@ -239,6 +239,12 @@ impl<'a> Message<'a> {
             }
         }
         Message { octets: line.octets as usize, block: line.block, uu: line.uu, at, inline, receiver }
+    }
+
+    /// Its first block; `None` if its octets are private.
+    #[inline]
+    pub(super) fn shared_block(&self) -> Option<u32> {
+        (self.block != INLINE).then_some(self.block)
     }
 
     /// Its octets, how many.
