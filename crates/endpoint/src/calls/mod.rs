@@ -18,6 +18,8 @@ pub use message::{Answer, Event, MAX_STEPS, Request, Step, StepOutcome};
 pub use program::{Order, Report};
 pub use sap::{Sap, SapError};
 pub use traffic::Traffic;
+pub use wire::aesa::Aesa;
+pub use wire::q2931::CauseValue as Cause;
 
 use crate::client::{Connection, Endpoint, Error};
 use crate::times::deadline;
@@ -30,7 +32,6 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 use wire::CircuitId;
-use wire::aesa::Aesa;
 use wire::q2931::CauseValue;
 
 /// A session with the service, for calls of one host.

@@ -149,6 +149,16 @@ impl Receiver {
         Ok(None)
     }
 
+    /// Waits until a message has come, and leaves it there; false if `timeout` passes first. What has come may yet make
+    /// no sense.
+    ///
+    /// # Errors
+    /// The other side or the service has gone, and all that came before has been received.
+    #[inline]
+    pub fn await_message(&mut self, timeout: Option<Duration>) -> Result<bool, Gone> {
+        Ok(self.ring.has_line() || self.wait(timeout, &mut None)?)
+    }
+
     /// After lines that made no sense: whether time is up for those that may follow, which can be as many as the sender
     /// likes.
     #[cold]
