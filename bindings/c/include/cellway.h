@@ -4,6 +4,8 @@
  * for a code, cellway_last_error those of this thread's last failure, with its values. A timeout is in milliseconds; a
  * negative one is as long as it takes. Texts are UTF-8. A socket of NULL is the default one (cellway_default_socket).
  *
+ * SDUs and loans of a handle end with it.
+ *
  * One thread at a time uses a handle; of a direct circuit, one thread may send while another receives. No function
  * changes the process's signals, locale or descriptors, and none ends the process.
  *

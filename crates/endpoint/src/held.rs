@@ -6,6 +6,8 @@
 
 use crate::client::{Endpoint, Received};
 use crate::layout::Descriptor;
+use crate::segment::Segment;
+use std::sync::Arc;
 
 impl Received<'_> {
     /// Keeps the SDU's buffer, where it has one, beyond this borrow of its endpoint: its octets stay where they are.
@@ -24,6 +26,11 @@ impl Received<'_> {
 }
 
 impl Endpoint {
+    /// The segment, which stays mapped for as long as whoever shows its octets has this.
+    pub fn keep_mapped(&self) -> Arc<Segment> {
+        self.pool.segment.clone()
+    }
+
     /// Gives back a buffer that was kept. What is no buffer of the endpoint is left alone.
     #[inline]
     pub fn release_buffer(&mut self, buffer: u32) {

@@ -78,6 +78,12 @@ impl Endpoint {
         if self.has_come(timeout)? { Ok(self.try_receive()) } else { Ok(None) }
     }
 
+    /// Whether an SDU has come. Never blocks.
+    #[inline]
+    pub fn has_sdu(&mut self) -> bool {
+        self.receive.waiting() > 0
+    }
+
     /// Waits until an SDU has come, and leaves it there; false if `timeout` passes first.
     ///
     /// # Errors

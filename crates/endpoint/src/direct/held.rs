@@ -1,6 +1,7 @@
 //! Messages and loans of a direct circuit in hands that have no lifetimes: for bindings to other languages, as
 //! [`crate::held`].
 
+use super::memory::{Ours, Theirs};
 use super::receiver::{Message, Receiver};
 use super::sender::{Loan, Sender};
 
@@ -19,6 +20,11 @@ impl Message<'_> {
 }
 
 impl Receiver {
+    /// The sender's memory, which stays mapped for as long as whoever shows its octets has this.
+    pub fn keep_mapped(&self) -> Theirs {
+        self.memory()
+    }
+
     /// Gives the blocks of a message that was kept back to the sender. What the sender did not send it counts, and
     /// ignores.
     #[inline]
@@ -40,6 +46,11 @@ impl Loan<'_> {
 }
 
 impl Sender {
+    /// This side's memory, which stays mapped for as long as whoever shows its octets has this.
+    pub fn keep_mapped(&self) -> Ours {
+        self.memory()
+    }
+
     /// The loan of this number that was kept; `None` if it was sent or given back.
     #[inline]
     pub fn loan_again(&mut self, number: u32) -> Option<Loan<'_>> {

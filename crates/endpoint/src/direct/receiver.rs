@@ -106,6 +106,10 @@ impl Receiver {
         }
     }
 
+    pub(super) fn memory(&self) -> Theirs {
+        self.link.theirs.clone()
+    }
+
     #[inline]
     fn give_back_held(&mut self) {
         if let Some(first) = self.held.take() {
@@ -147,6 +151,12 @@ impl Receiver {
             }
         }
         Ok(None)
+    }
+
+    /// Whether a message has come, which may yet make no sense. Never blocks.
+    #[inline]
+    pub fn has_message(&mut self) -> bool {
+        self.ring.has_line()
     }
 
     /// Waits until a message has come, and leaves it there; false if `timeout` passes first. What has come may yet make

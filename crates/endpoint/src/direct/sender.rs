@@ -98,6 +98,10 @@ impl Sender {
         Some(Loan { sender: self, first, memory })
     }
 
+    pub(super) fn memory(&self) -> Ours {
+        self.link.ours.clone()
+    }
+
     /// A loan that was taken and is neither sent nor given back.
     #[inline]
     pub(super) fn kept_loan(&mut self, first: u32) -> Option<Loan<'_>> {
