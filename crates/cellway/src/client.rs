@@ -9,19 +9,10 @@ use endpoint::client::Change;
 use endpoint::{Aal, ChannelId, Connection, DataPath, Endpoint, EndpointConfig, Geometry, OpenOptions};
 use serde::de::DeserializeOwned;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::path::PathBuf;
 use std::time::Duration;
 use wire::CircuitId;
 
 pub use crate::signals::{Input, ends_in_order, goes_on, interrupted, interruption};
-
-/// Where the service listens unless told otherwise: the user's runtime folder, or a folder of the user's in /tmp.
-pub fn default_socket() -> PathBuf {
-    match std::env::var_os("XDG_RUNTIME_DIR") {
-        Some(dir) if !dir.is_empty() => PathBuf::from(dir).join("cellway.sock"),
-        _ => PathBuf::from(format!("/tmp/cellway-{}/cellway.sock", rustix::process::getuid().as_raw())),
-    }
-}
 
 /// The command has a time limit of its own: no request to the service takes longer.
 pub fn within(limit: Duration) {

@@ -52,7 +52,7 @@ impl PathWatch {
         match client::ask_for::<PathStatus>(&self.context, &request) {
             Ok(path) => Ok(Some(path)),
             Err(e) => match e.downcast_ref::<endpoint::Error>() {
-                Some(endpoint::Error::Refused(_)) => Ok(None),
+                Some(endpoint::Error::Refused { .. }) => Ok(None),
                 _ => Err(e),
             },
         }

@@ -170,7 +170,7 @@ pub fn main() -> ExitCode {
         Err(e) => return output::print_usage(&e),
     };
     endpoint::client::set_request_limit(arguments.wait);
-    let socket = arguments.socket.unwrap_or_else(client::default_socket);
+    let socket = arguments.socket.unwrap_or_else(endpoint::default_socket);
     let context = Context { socket, json: arguments.json };
     let result = match (arguments.reconnect, &arguments.command) {
         (false, command) => perform(&context, command),

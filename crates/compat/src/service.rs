@@ -93,7 +93,7 @@ impl Failed {
             Refusal::InUse => Errno::ADDRINUSE,
             Refusal::NotAllowed => Errno::ACCESS,
             Refusal::Limit => Errno::NOBUFS,
-            Refusal::Other => Errno::IO,
+            _ => Errno::IO,
         };
         Failed::new(errno, reason)
     }

@@ -12,6 +12,11 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 /// A piece of memory of the application's own. Sending or posting it gives it away until it comes back.
+///
+/// ```
+/// let memory = endpoint::Memory::from(vec![0; 1500]);
+/// assert!(memory.len() == 1500 && !memory.is_registered());
+/// ```
 #[derive(Debug)]
 pub struct Memory(Kind);
 

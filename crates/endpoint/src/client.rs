@@ -6,6 +6,7 @@
 mod app_memory;
 mod buffers;
 mod change;
+mod config;
 mod connection;
 mod error;
 mod lent;
@@ -17,7 +18,7 @@ mod wait;
 use crate::ChannelId;
 use crate::app_memory::OutstandingBuffers;
 use crate::control::{Aal, DataPath, Events, OpenOptions, Request, Response};
-use crate::layout::{Descriptor, Geometry, Head, INLINE_OCTETS, Lent};
+use crate::layout::{Descriptor, Head, INLINE_OCTETS, Lent};
 use crate::recycle::Recycle;
 use crate::ring::{Consumer, Producer, Which};
 use crate::segment::{Segment, SegmentError};
@@ -31,8 +32,9 @@ use wire::CircuitId;
 pub(crate) use buffers::Pool;
 pub use buffers::{Loan, Received};
 pub use change::{Answer, Change, RETURN_PATIENCE};
+pub use config::EndpointConfig;
 pub use connection::Connection;
-pub use error::{Error, SendError};
+pub use error::{Error, SendError, SystemError};
 use lent::Borrowed;
 pub use lent::SharedSdu;
 pub use limit::{HURRIED, REQUEST_LIMIT, hurry_once, request_limit, set_request_limit};
@@ -46,22 +48,22 @@ const RECLAIM_EVERY: u32 = 64;
 /// Most buffers that go back to the host together: four lines of the free ring.
 const MOST_FREE_AT_ONCE: u32 = 16;
 
-/// What an endpoint is to have.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct EndpointConfig {
-    /// The host it belongs to.
-    pub host: String,
-    /// Rings and buffers.
-    pub geometry: Geometry,
-    /// Of the buffers, how many are kept for sending; the others are for receiving. `None`: half.
-    pub send_buffers: Option<u32>,
-    /// Event strategy.
-    pub events: Events,
-    /// Data path.
-    pub path: DataPath,
-}
-
-/// An endpoint. What it opened ends when it is dropped, or when its process dies.
+/// An endpoint. What it opened ends when it is dropped, or when its process dies. One thread at a time uses it.
+///
+/// ```no_run
+/// use endpoint::{EndpointConfig, OpenOptions, SendError, Service};
+///
+/// let config = EndpointConfig { host: "alpha".into(), ..EndpointConfig::default() };
+/// let mut endpoint = Service::connect_default()?.endpoint(&config)?;
+/// let channel = endpoint.open("0.100".parse()?, OpenOptions::default())?;
+/// while endpoint.send_copy(channel, b"hello") == Err(SendError::Full) {
+///     endpoint.wait_send(None)?; // blocks until there is room
+/// }
+/// if let Some(sdu) = endpoint.receive(Some(std::time::Duration::from_secs(1)))? {
+///     println!("{} octets on {:?}", sdu.len(), sdu.channel());
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Endpoint {
     pub(crate) connection: Connection,
@@ -240,10 +242,11 @@ impl Endpoint {
         self.connection.ask_within(&Request::Close { channel }, limit).map(drop)
     }
 
-    /// A request to the program behind the service, over this endpoint's connection.
+    /// A request to the program behind the service, over this endpoint's connection. Blocks as [`Endpoint::open`].
     ///
     /// # Errors
     /// Refused, or the service has gone.
+    #[doc(hidden)]
     pub fn manage(&self, request: serde_json::Value) -> Result<serde_json::Value, Error> {
         self.connection.manage(request)
     }
@@ -271,7 +274,7 @@ impl Endpoint {
         }
     }
 
-    /// A buffer to fill and send; `None` if all are on their way.
+    /// A buffer to fill and send, of [`Endpoint::buffer_octets`] octets; `None` if all are on their way. Never blocks.
     #[inline]
     pub fn loan(&mut self) -> Option<Loan> {
         if self.idle.is_empty() {
@@ -283,7 +286,7 @@ impl Endpoint {
         Some(Loan::new(pool, buffer))
     }
 
-    /// Sends the first `octets` octets of a loan. The loan goes back if this fails.
+    /// Sends the first `octets` octets of a loan. The loan goes back if this fails. Never blocks.
     ///
     /// # Errors
     /// The ring is full, or the length cannot be.
@@ -318,7 +321,7 @@ impl Endpoint {
         }
     }
 
-    /// Sends a copy of `sdu`: inside the descriptor if it is short, else in a buffer.
+    /// Sends a copy of `sdu`: inside the descriptor if it is short, else in a buffer. Never blocks.
     ///
     /// # Errors
     /// The ring is full, or the length cannot be.

@@ -22,6 +22,13 @@ use wire::CircuitId;
 pub const MAX_PACKET_OCTETS: usize = 64 * 1024;
 
 /// The adaptation layer of a channel.
+///
+/// ```
+/// use endpoint::{Aal, OpenOptions};
+///
+/// let cells = OpenOptions { aal: Aal::Aal0, ..OpenOptions::default() };
+/// assert_ne!(cells.aal, Aal::default());
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Aal {
@@ -37,6 +44,10 @@ pub enum Aal {
 }
 
 /// How an SDU gets from the application's memory into cells.
+///
+/// ```
+/// assert_eq!(endpoint::DataPath::ZeroCopy.name(), "zero-copy");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DataPath {
@@ -70,8 +81,15 @@ impl DataPath {
 pub const BELL_OCTETS: usize = 8;
 
 /// Which way SDUs go on a channel. One opener may send and another receive on the same circuit.
+///
+/// ```
+/// use endpoint::Direction;
+///
+/// assert!(Direction::Send.sends() && !Direction::Send.receives());
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Direction {
     /// Both ways.
     #[default]
@@ -95,6 +113,13 @@ impl Direction {
 }
 
 /// How a circuit is opened.
+///
+/// ```
+/// use endpoint::{Direction, OpenOptions};
+///
+/// let listener = OpenOptions { direction: Direction::Receive, ..OpenOptions::default() };
+/// assert!(!listener.reliable);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct OpenOptions {
@@ -109,12 +134,19 @@ pub struct OpenOptions {
 }
 
 /// Why something was refused, for programs; the reason in words stands beside it.
+///
+/// ```
+/// fn exit_status(e: &endpoint::Error) -> u8 {
+///     match e.refusal() {
+///         Some(endpoint::Refusal::NoHost | endpoint::Refusal::NoCircuit) => 2,
+///         _ => 1,
+///     }
+/// }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Refusal {
-    /// Anything else.
-    #[default]
-    Other,
     /// There is no such host.
     NoHost,
     /// No such circuit ends at the host.
@@ -125,6 +157,27 @@ pub enum Refusal {
     NotAllowed,
     /// A limit of the configuration.
     Limit,
+    /// The request cannot be granted to anybody: its values contradict each other, or the object is of another sort.
+    Invalid,
+    /// Anything else, and what a newer service has a word for that this library does not know.
+    #[default]
+    #[serde(other)]
+    Other,
+}
+
+impl Refusal {
+    /// As it is written in messages: `no_circuit`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Refusal::Other => "other",
+            Refusal::NoHost => "no_host",
+            Refusal::NoCircuit => "no_circuit",
+            Refusal::InUse => "in_use",
+            Refusal::NotAllowed => "not_allowed",
+            Refusal::Limit => "limit",
+            Refusal::Invalid => "invalid",
+        }
+    }
 }
 
 /// What an application asks.

@@ -17,6 +17,10 @@ pub const MAX_HERTZ: u32 = 100_000;
 pub const ASLEEP_HERTZ: u32 = 4000;
 
 /// How the two sides learn that something has arrived.
+///
+/// ```
+/// assert_eq!("clocked 1000 Hz".parse(), Ok(endpoint::Events::Clocked { hertz: 1000 }));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Events {

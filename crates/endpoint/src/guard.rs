@@ -216,7 +216,7 @@ impl Endpoint {
     /// The service refuses, or there is no memory. That the machine forbids faults is no error: [`Guarded::why_not`].
     pub fn guarded(&mut self, octets: usize) -> Result<Guarded, Error> {
         let whole = octets.max(1).next_multiple_of(PAGE);
-        let memory = self.register(1, octets)?.pop().ok_or(Error::System(Errno::NOMEM))?;
+        let memory = self.register(1, octets)?.pop().ok_or(Error::from(Errno::NOMEM))?;
         let held = Arc::new(Held::default());
         let keeper = match Keeper::new(&memory, whole, self, held.clone()) {
             Ok(keeper) => keeper,
@@ -231,7 +231,7 @@ impl Endpoint {
         let keeper = Arc::new(keeper);
         let answers = keeper.clone();
         let thread = std::thread::Builder::new().name("guard".into()).spawn(move || answers.run());
-        let thread = thread.map_err(|_| Error::System(Errno::AGAIN))?;
+        let thread = thread.map_err(|_| Error::from(Errno::AGAIN))?;
         Ok(Guarded { memory, held, holds: 0, keeper: Some((keeper, Some(thread))), why_not: None })
     }
 

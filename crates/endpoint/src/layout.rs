@@ -84,7 +84,12 @@ pub const MAX_PAGES: usize = 17;
 /// Most octets of one segment.
 pub const MAX_SEGMENT_OCTETS: usize = 1 << 30;
 
-/// Sizes of a segment's parts.
+/// Sizes of a segment's parts. [`Geometry::checked`] says whether they can be.
+///
+/// ```
+/// let geometry = endpoint::Geometry { send_ring: 100, ..endpoint::Geometry::default() };
+/// assert!(geometry.checked().is_err(), "100 is no power of two");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Geometry {

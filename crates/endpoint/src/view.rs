@@ -4,7 +4,18 @@
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering, fence};
 
 /// What holds of the octets of an SDU.
+///
+/// ```
+/// use endpoint::direct::{Direct, DirectConfig};
+///
+/// let (mut here, mut there) = Direct::pair(&DirectConfig::default())?;
+/// here.sender.send_copy(b"short")?; // travels inside its line of the ring
+/// let message = there.receiver.receive(None)?.ok_or("nothing came")?;
+/// assert_eq!(message.guarantee(), endpoint::Guarantee::Private);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Guarantee {
     /// They are this side's own copy: nobody changes them.
     Private,
@@ -13,6 +24,15 @@ pub enum Guarantee {
 }
 
 /// The sender was seen to change an SDU while it was copied.
+///
+/// ```no_run
+/// # fn look(sdu: &endpoint::SharedSdu<'_>) {
+/// let mut copy = vec![0; sdu.len()];
+/// if let Err(endpoint::Changed { at, .. }) = sdu.checked_copy(&mut copy) {
+///     eprintln!("octet {at} changed");
+/// }
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the sender changed the message at octet {at} while it was copied")]
 pub struct Changed {

@@ -216,10 +216,14 @@ impl HostInterface {
         if self.endpoints.set_events(id, events) { Ok(()) } else { Err(OpenError::NoEndpoint) }
     }
 
+    /// Why an endpoint of another data path registers no memory.
+    pub const NO_OWN_MEMORY: &str =
+        "memory is registered with the data path `single-copy`: create the endpoint with that one";
+
     /// Lets an endpoint send from and receive into memory of its application's own.
     ///
     /// # Errors
-    /// The endpoint is gone, has another data path, or has enough already.
+    /// The endpoint is gone, has another data path ([`Self::NO_OWN_MEMORY`]), or has enough already.
     pub fn register(
         &mut self,
         id: EndpointId,
@@ -228,7 +232,7 @@ impl HostInterface {
     ) -> Result<(), &'static str> {
         let endpoint = self.endpoints.find(id).ok_or("no such endpoint")?;
         if endpoint.path.kind() != endpoint::DataPath::SingleCopy {
-            return Err("memory is registered with the data path `single-copy`: create the endpoint with that one");
+            return Err(Self::NO_OWN_MEMORY);
         }
         endpoint.path.own.register(address, memory)
     }

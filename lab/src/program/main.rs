@@ -63,7 +63,7 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(e) => return output::print_usage(&e),
     };
-    let socket = arguments.socket.unwrap_or_else(client::default_socket);
+    let socket = arguments.socket.unwrap_or_else(endpoint::default_socket);
     let context = Context { socket, json: arguments.json };
     let result = perform(&context, arguments.command);
     output::exit_code(&context, result)

@@ -169,6 +169,7 @@ pub enum Step {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "StepOutcome"))]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum StepOutcome {
     /// It is done.
     Done,
@@ -234,6 +235,7 @@ pub enum Answer {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "CallEvent"))]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Event {
     /// Somebody calls.
     Incoming {

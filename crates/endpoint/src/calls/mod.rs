@@ -18,6 +18,8 @@ pub use message::{Answer, Event, MAX_STEPS, Request, Step, StepOutcome};
 pub use program::{Order, Report};
 pub use sap::{Sap, SapError};
 pub use traffic::Traffic;
+pub use wire::aesa::Aesa;
+pub use wire::q2931::CauseValue as Cause;
 
 use crate::client::{Connection, Endpoint, Error};
 use crate::times::deadline;
@@ -30,10 +32,25 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 use wire::CircuitId;
-use wire::aesa::Aesa;
 use wire::q2931::CauseValue;
 
 /// A session with the service, for calls of one host.
+///
+/// ```no_run
+/// use endpoint::calls::{Sap, Traffic};
+/// use endpoint::{EndpointConfig, Service};
+/// use std::time::Duration;
+///
+/// let service = Service::connect_default()?;
+/// let mut session = service.calls("alpha")?;
+/// let address = "47.0079.0000.0000.0000.0000.0000.00a0.3e00.0001.00".parse()?;
+/// let circuit = session.call(address, Sap::ANY, &Traffic::default(), Duration::from_secs(10))?;
+/// let mut endpoint =
+///     service.endpoint(&EndpointConfig { host: "alpha".into(), ..EndpointConfig::default() })?;
+/// let channel = endpoint.open_call(&circuit)?;
+/// endpoint.send_copy(channel, b"hello")?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Session {
     connection: Connection,
@@ -60,7 +77,17 @@ pub struct Circuit {
 }
 
 /// Why there is no circuit.
+///
+/// ```
+/// use endpoint::CallError;
+///
+/// fn was_given_up(e: &CallError) -> bool {
+///     matches!(e, CallError::NoAnswer(_))
+/// }
+/// assert!(!was_given_up(&CallError::Service(endpoint::Error::ServiceGone)));
+/// ```
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum CallError {
     /// The call was released, by the other side or the network.
     #[error("the call was released: {0}")]
@@ -286,6 +313,7 @@ impl Session {
     ///
     /// # Errors
     /// The service has gone.
+    #[doc(hidden)]
     pub fn list(&mut self) -> Result<Value, Error> {
         self.ask(&Request::List)
     }

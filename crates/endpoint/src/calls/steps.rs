@@ -120,7 +120,7 @@ impl Session {
             }
             Ok(other) => return Err(Error::Protocol(format!("{other:?}"))),
             // All of them: each step has its outcome in any case.
-            Err(Error::Refused(reason)) if steps > 0 => {
+            Err(Error::Refused { reason, .. }) if steps > 0 => {
                 self.refused += steps;
                 self.outcomes.extend(std::iter::repeat_n(StepOutcome::Refused(reason), steps));
             }

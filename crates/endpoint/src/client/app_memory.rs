@@ -120,7 +120,7 @@ impl Endpoint {
             match sent {
                 Ok(()) => break,
                 Err(SendError::Full) if self.unsent() > 0 => self.wait_room()?,
-                Err(e) => return Err(Error::Refused(e.to_string())),
+                Err(e) => return Err(Error::invalid(e)),
             }
         }
         if registered {

@@ -17,6 +17,15 @@ pub(crate) struct Pool {
 }
 
 /// A buffer of the segment that is the application's to fill. Sending it gives it away; dropping it gives it back.
+///
+/// ```no_run
+/// # fn send(endpoint: &mut endpoint::Endpoint, channel: endpoint::ChannelId) -> Result<(), Box<dyn std::error::Error>> {
+/// let mut loan = endpoint.loan().ok_or("no buffer is free")?;
+/// loan[..4].copy_from_slice(b"ping");
+/// endpoint.send(channel, loan, 4).map_err(|(e, _loan)| e)?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Loan {
     /// There until the loan has been sent.
@@ -40,6 +49,14 @@ impl Loan {
     fn memory(&self) -> NonNull<[u8]> {
         let none = NonNull::slice_from_raw_parts(NonNull::dangling(), 0);
         self.pool.as_ref().map_or(none, |pool| pool.segment.buffer(self.buffer))
+    }
+}
+
+impl Loan {
+    /// Its buffer's number: no two loans of an endpoint have the same.
+    #[doc(hidden)]
+    pub fn number(&self) -> u32 {
+        self.buffer
     }
 }
 
@@ -75,7 +92,16 @@ impl Drop for Loan {
     }
 }
 
-/// An SDU that has arrived. Its buffer goes back to the host when this is dropped.
+/// An SDU that has arrived: its octets, by `Deref`. Its buffer goes back to the host when this is dropped.
+///
+/// ```no_run
+/// # fn receive(endpoint: &mut endpoint::Endpoint) -> Result<(), endpoint::Error> {
+/// while let Some(sdu) = endpoint.receive(None)? {
+///     println!("{} octets, user-to-user indication {}", sdu.len(), sdu.uu());
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Received<'a> {
     /// Has the SDU's descriptor in [`Endpoint::taken`]: to copy it from hand to hand costs more than the rest of taking
@@ -86,7 +112,7 @@ pub struct Received<'a> {
 impl Received<'_> {
     /// What stands for the buffer of an SDU that was lent and has been copied. The host gives no such one: it is not in
     /// a ring.
-    pub(super) const COPIED: u32 = Descriptor::PAGES;
+    pub(crate) const COPIED: u32 = Descriptor::PAGES;
 
     /// The channel it came on.
     #[inline]

@@ -119,7 +119,7 @@ fn unknown(socket: &Path, e: Error) -> Error {
 fn random_id() -> Result<String, Error> {
     let mut octets = [0; 16];
     let read = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut octets));
-    read.map_err(|e| Error::System(rustix::io::Errno::from_io_error(&e).unwrap_or(rustix::io::Errno::IO)))?;
+    read.map_err(|e| Error::from(rustix::io::Errno::from_io_error(&e).unwrap_or(rustix::io::Errno::IO)))?;
     Ok(octets.iter().map(|octet| format!("{octet:02x}")).collect())
 }
 

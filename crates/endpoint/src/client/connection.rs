@@ -141,7 +141,7 @@ impl Connection {
                 return Err(self.no_answer(allowance.elapsed()));
             }
             match self.packets.receive::<Response>()? {
-                Some((Response::Refused { reason, .. }, _)) => return Err(Error::Refused(reason)),
+                Some((Response::Refused { kind, reason }, _)) => return Err(Error::Refused { kind, reason }),
                 Some(answer) => return Ok(answer),
                 None => {}
             }
@@ -235,7 +235,7 @@ fn connect(socket: &Path, allowance: &mut Allowance) -> Result<Packets, Error> {
             Ok(None) if allowance.left().is_some() => std::thread::sleep(AGAIN),
             Ok(None) => return Err(Error::NoAnswer { path: path(), waited: allowance.elapsed() }),
             Err(Errno::NAMETOOLONG) => return Err(Error::PathTooLong(path())),
-            Err(source) => return Err(Error::NoService { path: path(), source }),
+            Err(source) => return Err(Error::NoService { path: path(), source: source.into() }),
         }
     }
 }

@@ -204,6 +204,17 @@ impl Endpoint {
 
 /// An SDU that has arrived. It is where its sender has it, if that one lends its memory, or in a buffer of this
 /// endpoint's. When this is dropped, its memory goes back to whom it belongs.
+///
+/// ```no_run
+/// # fn receive(endpoint: &mut endpoint::Endpoint, channel: endpoint::ChannelId) -> Result<(), endpoint::Error> {
+/// endpoint.borrow(channel)?;
+/// if let Some(sdu) = endpoint.receive_shared(None)? {
+///     let octets = sdu.to_vec(); // check the copy, not what its sender may still write
+///     println!("{} octets", octets.len());
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct SharedSdu<'a>(Received<'a>);
 

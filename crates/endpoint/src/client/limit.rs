@@ -23,12 +23,22 @@ pub(crate) const LOOK: Duration = Duration::from_millis(100);
 static LIMIT_MS: AtomicU64 = AtomicU64::new(REQUEST_LIMIT.as_millis() as u64);
 static HURRY: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
-/// Sets the limit of this process's requests to the service, but for those that have one of their own.
+/// Sets the limit of this process's requests to the service, but for those that have one of their own. At the start it
+/// is ten seconds.
+///
+/// ```
+/// endpoint::set_request_limit(std::time::Duration::from_secs(2));
+/// assert_eq!(endpoint::request_limit().as_secs(), 2);
+/// ```
 pub fn set_request_limit(limit: Duration) {
     LIMIT_MS.store(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
 }
 
-/// The limit of this process's requests.
+/// The limit of this process's requests ([`set_request_limit`]).
+///
+/// ```
+/// assert!(!endpoint::request_limit().is_zero());
+/// ```
 pub fn request_limit() -> Duration {
     Duration::from_millis(LIMIT_MS.load(Ordering::Relaxed))
 }

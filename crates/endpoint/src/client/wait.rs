@@ -78,7 +78,21 @@ impl Endpoint {
         if self.has_come(timeout)? { Ok(self.try_receive()) } else { Ok(None) }
     }
 
-    /// Waits until an SDU has come; false if `timeout` passes first.
+    /// Whether an SDU has come. Never blocks.
+    #[inline]
+    pub fn has_sdu(&mut self) -> bool {
+        self.receive.waiting() > 0
+    }
+
+    /// Waits until an SDU has come, and leaves it there; false if `timeout` passes first.
+    ///
+    /// # Errors
+    /// The service has gone.
+    #[inline]
+    pub fn await_sdu(&mut self, timeout: Option<Duration>) -> Result<bool, Error> {
+        self.has_come(timeout)
+    }
+
     #[inline]
     pub(crate) fn has_come(&mut self, timeout: Option<Duration>) -> Result<bool, Error> {
         match self.receive.waiting() {

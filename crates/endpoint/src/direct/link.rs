@@ -4,6 +4,7 @@ use super::layout::{CONSUMED_LINE, PROCESSOR_WORD, WAKES_WORD};
 use super::memory::{Ours, Theirs};
 use super::ring::{ReadLines as _, Sleeper, WriteLines as _};
 use super::spin::Spin;
+use crate::client::SystemError;
 use crate::raw_stream::RawStream;
 use crate::times::timespec;
 use crate::waiting::{DOZE, Next, is_elsewhere, processor};
@@ -34,6 +35,7 @@ pub(crate) enum Rest {
 
 /// Why nothing more comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Gone {
     /// The application at the other end.
     #[error("the other side of the circuit has gone")]
@@ -43,7 +45,7 @@ pub enum Gone {
     Service,
     /// The system refuses to wait.
     #[error("waiting for the other side: {0}")]
-    System(Errno),
+    System(SystemError),
 }
 
 /// The connections of one side.
@@ -88,7 +90,7 @@ impl Link {
         match poll(&mut fds[..n], spec.as_ref()) {
             Ok(_) => {}
             Err(Errno::INTR) => return Ok(false),
-            Err(e) => return Err(Gone::System(e)),
+            Err(e) => return Err(Gone::System(e.into())),
         }
         let (rung, service) = (fds[0].revents(), fds[1].revents());
         if rung.intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {

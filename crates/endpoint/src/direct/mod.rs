@@ -43,21 +43,28 @@
 //! loan[0] = 1;
 //! ```
 //!
-//! A module each: the layout in [`layout`], the rings in [`ring`], the record of blocks in [`pool`], mappings in
-//! [`memory`], how long to look before sleeping in [`spin`].
+//! A module each: the layout in `layout`, the rings in `ring`, the record of blocks in `pool`, mappings in `memory`, how
+//! long to look before sleeping in `spin`.
 
+#[cfg(not(loom))]
+#[doc(hidden)]
+pub mod held;
 #[cfg(not(loom))]
 mod link;
 #[cfg(all(test, loom))]
 mod loom;
 #[cfg(not(loom))]
+#[doc(hidden)]
 pub mod memory;
+#[doc(hidden)]
 pub mod pool;
 #[cfg(not(loom))]
 mod receiver;
+#[doc(hidden)]
 pub mod ring;
 #[cfg(not(loom))]
 mod sender;
+#[doc(hidden)]
 pub mod spin;
 
 #[cfg(not(loom))]
@@ -65,12 +72,16 @@ mod open;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
+#[doc(hidden)]
 pub use crate::layout::direct as layout;
 pub use layout::DirectGeometry;
 #[cfg(not(loom))]
 pub use link::Gone;
 #[cfg(not(loom))]
-pub use open::{Direct, DirectConfig, bells};
+#[doc(hidden)]
+pub use open::bells;
+#[cfg(not(loom))]
+pub use open::{Direct, DirectConfig};
 #[cfg(not(loom))]
 pub use receiver::{Changed, Guarantee, Message, Receiver};
 #[cfg(not(loom))]

@@ -17,6 +17,14 @@ use std::time::Duration;
 use wire::CircuitId;
 
 /// What a direct circuit is to have on this side.
+///
+/// ```
+/// use endpoint::direct::{DirectConfig, Spin};
+///
+/// let patience = Some(std::time::Duration::from_secs(5));
+/// let config = DirectConfig { spin: Spin::None, patience, ..DirectConfig::default() };
+/// assert!(config.geometry.max_message_octets() >= 9188);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DirectConfig {
     /// Ring and blocks that this side sends with.
@@ -28,6 +36,15 @@ pub struct DirectConfig {
 }
 
 /// One side of a direct circuit. Its two halves may go to two threads.
+///
+/// ```
+/// use endpoint::{Direct, DirectConfig};
+///
+/// let (mut here, mut there) = Direct::pair(&DirectConfig::default())?;
+/// here.sender.send_copy(b"hello")?;
+/// assert_eq!(there.receiver.receive(None)?.ok_or("nothing came")?.to_vec(), b"hello");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Direct {
     /// Sends.
@@ -39,8 +56,8 @@ pub struct Direct {
 impl From<MemoryError> for Error {
     fn from(e: MemoryError) -> Self {
         match e {
-            MemoryError::System { source, .. } => Error::System(source),
-            e => Error::Refused(e.to_string()),
+            MemoryError::System { source, .. } => source.into(),
+            e => Error::invalid(e),
         }
     }
 }

@@ -75,6 +75,15 @@ impl Pool {
         None
     }
 
+    /// How many blocks a loan has; `None` if it is none.
+    #[inline]
+    pub fn loaned(&self, first: u32) -> Option<u32> {
+        match self.state.get(first as usize) {
+            Some(State::Loaned(run)) => Some(*run),
+            _ => None,
+        }
+    }
+
     /// A loan was sent.
     #[inline]
     pub fn sent(&mut self, first: u32) {

@@ -98,12 +98,16 @@ impl Receiver {
     /// Gives back the blocks of a message. Of a short one they wait for the next look: an answer that is sent meanwhile
     /// would have to wait until the line of the return ring belongs to this core. Not from a sender that has few.
     #[inline]
-    fn give_back(&mut self, first: u32, octets: usize) {
+    pub(super) fn give_back(&mut self, first: u32, octets: usize) {
         if octets > SHORT_OCTETS || self.geometry.blocks < FEW_BLOCKS {
             self.returns.push(first);
         } else if let Some(before) = self.held.replace(first) {
             self.returns.push(before);
         }
+    }
+
+    pub(super) fn memory(&self) -> Theirs {
+        self.link.theirs.clone()
     }
 
     #[inline]
@@ -147,6 +151,22 @@ impl Receiver {
             }
         }
         Ok(None)
+    }
+
+    /// Whether a message has come, which may yet make no sense. Never blocks.
+    #[inline]
+    pub fn has_message(&mut self) -> bool {
+        self.ring.has_line()
+    }
+
+    /// Waits until a message has come, and leaves it there; false if `timeout` passes first. What has come may yet make
+    /// no sense.
+    ///
+    /// # Errors
+    /// The other side or the service has gone, and all that came before has been received.
+    #[inline]
+    pub fn await_message(&mut self, timeout: Option<Duration>) -> Result<bool, Gone> {
+        Ok(self.ring.has_line() || self.wait(timeout, &mut None)?)
     }
 
     /// After lines that made no sense: whether time is up for those that may follow, which can be as many as the sender
@@ -239,6 +259,12 @@ impl<'a> Message<'a> {
             }
         }
         Message { octets: line.octets as usize, block: line.block, uu: line.uu, at, inline, receiver }
+    }
+
+    /// Its first block; `None` if its octets are private.
+    #[inline]
+    pub(super) fn shared_block(&self) -> Option<u32> {
+        (self.block != INLINE).then_some(self.block)
     }
 
     /// Its octets, how many.

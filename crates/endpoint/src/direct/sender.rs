@@ -98,6 +98,19 @@ impl Sender {
         Some(Loan { sender: self, first, memory })
     }
 
+    pub(super) fn memory(&self) -> Ours {
+        self.link.ours.clone()
+    }
+
+    /// A loan that was taken and is neither sent nor given back.
+    #[inline]
+    pub(super) fn kept_loan(&mut self, first: u32) -> Option<Loan<'_>> {
+        let run = self.pool.loaned(first)? as usize;
+        let at = self.geometry.message_at(first, 0)?;
+        let memory = self.link.ours.octets(at, run * self.geometry.block_octets as usize);
+        Some(Loan { sender: self, first, memory })
+    }
+
     /// Takes back the blocks that the other side is done with.
     pub fn reclaim(&mut self) {
         // Each block comes back once; a hostile peer could go on for ever.
@@ -261,6 +274,12 @@ impl<'a> Loan<'a> {
     #[inline]
     pub fn post(self, octets: usize) -> Result<(), (SendError, Loan<'a>)> {
         self.give(octets, 0).map(|_| ())
+    }
+
+    /// Its first block.
+    #[inline]
+    pub(super) fn first_block(&self) -> u32 {
+        self.first
     }
 
     #[inline(always)]

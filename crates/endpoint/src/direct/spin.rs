@@ -5,6 +5,7 @@ use crate::waiting::{LOOKS, Waiting, YIELDS};
 /// How long to look before going to sleep. In each case a side spins only while the other one is known to run on
 /// another processor, and yields otherwise ([`crate::waiting`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Spin {
     /// Sleeps at once.
     None,

@@ -314,25 +314,25 @@ impl Endpoint {
     pub fn window(&mut self, octets: usize, spare: usize) -> Result<Window, Error> {
         self.connection.need(PAGES)?;
         let (octets, spare) = (octets.max(1).next_multiple_of(PAGE), spare.next_multiple_of(PAGE));
-        let frames = u16::try_from((octets + spare) / PAGE).map_err(|_| Error::System(Errno::NOMEM))?;
+        let frames = u16::try_from((octets + spare) / PAGE).map_err(|_| Error::from(Errno::NOMEM))?;
         let (pool, file) = self.register_region(octets + spare)?;
-        let mut real = Real::new(pool.clone()).map_err(Error::System)?;
+        let mut real = Real::new(pool.clone()).map_err(Error::from)?;
         let why_not = real.guard().err().map(|(what, e)| {
             format!("{what} is forbidden here ({e}): sending waits until the host has taken the SDU (Linux 5.19 or newer is needed)")
         });
         let mut spaces = Spaces::new(frames.into(), PAGE, remap::Overlap::Copy);
         if real.reserve(octets) != Some(Process(0)) || spaces.grow(Process(0), 0, octets, &mut real).is_err() {
-            return Err(Error::System(Errno::NOMEM));
+            return Err(Error::from(Errno::NOMEM));
         }
         real.flush();
         if real.failures() > 0 {
-            return Err(Error::System(Errno::NOMEM));
+            return Err(Error::from(Errno::NOMEM));
         }
         let faults = real.faults();
         let state = State { spaces, real, leaving: VecDeque::new(), holds: BTreeMap::new(), batches: 0 };
         let state = Arc::new(Mutex::new(state));
         let keeper =
-            faults.map(|faults| Keeper::start(faults, state.clone(), self)).transpose().map_err(Error::System)?;
+            faults.map(|faults| Keeper::start(faults, state.clone(), self)).transpose().map_err(Error::from)?;
         Ok(Window { state, keeper, pool, file, octets, why_not })
     }
 

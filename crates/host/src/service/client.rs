@@ -63,7 +63,7 @@ fn not_opened(e: OpenError) -> Refused {
         | OpenError::Lends
         | OpenError::CannotLend
         | OpenError::CannotBorrow(_)
-        | OpenError::Credit(_) => Refusal::Other,
+        | OpenError::Credit(_) => Refusal::Invalid,
     };
     Refused::new(kind, e)
 }
@@ -72,7 +72,12 @@ fn not_direct(e: DirectError) -> Refused {
     match e {
         DirectError::Open(e) => not_opened(e),
         DirectError::NoHost(_) => Refused::new(Refusal::NoHost, e),
-        e => e.into(),
+        DirectError::System(_) | DirectError::Stopped(_) => e.into(),
+        DirectError::Layout(_)
+        | DirectError::Memory(_)
+        | DirectError::Multipoint(_)
+        | DirectError::Contract(_)
+        | DirectError::Elsewhere(..) => Refused::new(Refusal::Invalid, e),
     }
 }
 

@@ -1,6 +1,7 @@
 //! A network with its service: two hosts on a link, or what a test makes of it; and direct circuits between its hosts.
 #![allow(dead_code)] // Each test program uses a part.
 
+use endpoint::control::Refusal;
 use endpoint::direct::{Direct, DirectConfig};
 use endpoint::seqpacket::Peer;
 use endpoint::{ChannelId, Endpoint, EndpointConfig, Error, Events, OpenOptions};
@@ -149,8 +150,8 @@ impl Lan {
         });
     }
 
-    pub fn refused(&self, host: &str, vci: u16) -> String {
-        self.open(host, vci, patient()).unwrap_err().to_string()
+    pub fn refused(&self, host: &str, vci: u16) -> Option<Refusal> {
+        self.open(host, vci, patient()).unwrap_err().refusal()
     }
 }
 

@@ -107,11 +107,16 @@ impl Client {
         };
         let registered = context.engine.with(move |core| {
             let host = core.network.node_mut::<crate::HostInterface>(node).ok_or("the host is gone")?;
-            host.register(id, address, memory).map_err(|e| Refused::new(Refusal::Limit, e))
+            host.register(id, address, memory).map_err(|e| Refused::new(refusal_of(e), e))
         });
         // A region that another one replaces counts until the endpoint ends: it may be in use until then.
         let registered = registered.map_err(Refused::from).and_then(|registered| registered);
         registered.inspect_err(|_| self.account.give_back(&mut context.ledger, Kind::Octets, octets))?;
         self.send(&Response::Registered).map_err(Into::into)
     }
+}
+
+/// The kind of a refusal to register memory.
+fn refusal_of(reason: &str) -> Refusal {
+    if reason == crate::HostInterface::NO_OWN_MEMORY { Refusal::Invalid } else { Refusal::Limit }
 }

@@ -149,7 +149,7 @@ impl<M: Machine> Shell<M> {
                 }
                 Err((SendError::TooLong { .. }, _)) => self.dropped.drop_one(DropReason::Oversize),
                 Err((SendError::Empty, _)) => self.dropped.drop_one(DropReason::Malformed),
-                Err((SendError::OtherPath, _)) => self.dropped.drop_one(DropReason::NotPermitted),
+                Err((_, _)) => self.dropped.drop_one(DropReason::NotPermitted),
             }
         }
         any
@@ -188,7 +188,8 @@ impl<M: Machine> Shell<M> {
             }
             Event::PartyAdded { call, party } => self.handle_party(call, party, true),
             Event::PartyDropped { call, party, .. } => self.handle_party(call, party, false),
-            Event::Alerting { .. } | Event::Order(_) => {}
+            // The call is up only once it is connected; a newer service may tell of more.
+            _ => {}
         }
         // What follows from an event is done before the next one: calls may be gone by then.
         self.carry_out_all(now).map(drop)
