@@ -73,7 +73,7 @@ impl OverlayCards {
         self.overlay.has_room(&mut self.switch)
     }
 
-    /// A PDU that has come, filled up to whole words.
+    /// A PDU that has come.
     ///
     /// # Errors
     /// The device is gone.

@@ -10,6 +10,7 @@
 //! | [`iocc`] | the same behind an I/O channel controller: page frames, translation for devices |
 //! | [`paged`] | the same where SDUs leave from processes' own pages and arrive in them |
 //! | [`crossings`] | what crosses that memory's bus, by who moves it |
+//! | [`peers`] | other cards of the bus, which an adapter reaches past the host's memory |
 //! | [`sockets`] | a kernel's sockets above a driver that maps pages |
 //! | [`clock`] | the time of an element that is simulated, beside its network's |
 //!
@@ -29,6 +30,7 @@ pub mod crossings;
 pub mod iocc;
 pub mod memory;
 pub mod paged;
+pub mod peers;
 pub mod sockets;
 
 pub use memory::{HostMemory, Unmapped};

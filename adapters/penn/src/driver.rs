@@ -4,14 +4,24 @@
 //! In: calls of processes, ticks of a timer, the time. Out: register accesses, SDUs. Nothing blocks: what a process would
 //! sleep for is an answer ([`Written::Wait`], [`None`]), and [`Penn::poll_timeout`] says when to come again.
 //!
-//! Received data are drained by the clock: the VC table has an entry per circuit with its poll rate, the POLL list orders
-//! them by their next poll, and a tick serves those that are due; connectionless PDUs that are whole go to the DG queue of
-//! their circuit. Where a reader has mapped a buffer to its circuit, cells are fetched straight into it, as
-//! far as it is free. Sending copies into one of two kernel buffers and returns, or streams from the process's own pages,
-//! pinned and translated meanwhile, under one of three policies against its overwriting them (Traw and Smith, 1993).
+//! | module | what |
+//! |---|---|
+//! | `sending` | writes, and the queue before the Segmenter: from kernel buffers, from the process's pages under one of three policies against its overwriting them, from another card |
+//! | `pacing` | bandwidth, delay and pacing of what a circuit sends |
+//! | `polling` | the clock: POLL list, periodic timer, alarm |
+//! | `draining` | what the clock finds on the Reassembler is fetched, checked and kept for its reader |
+//! | `cs` | the convergence sublayer: AAL3/4's for connectionless traffic, AAL5 as an option |
+//! | [`shared`] | regions that processes and the kernel pass to each other without system calls |
+//! | [`device`], [`overlay`] | the character device, and one network device over both cards |
 
+mod cs;
 pub mod device;
+mod draining;
 pub mod overlay;
+mod pacing;
+mod polling;
+mod sending;
+pub mod shared;
 mod tables;
 
 use crate::reassembler::{CONFIGURING, Card, ENTRY_PDU, ENTRY_USED, FETCH_ABORTED, FETCH_ENDED, register as rr};
@@ -21,9 +31,17 @@ use crate::segmenter::{Segmenter, register as sr};
 use crate::{FAILED, IDLE};
 use bus::memory::{CrossMemory, Descriptor, Reach, Unmapped};
 use core::time::Duration;
+use draining::{Fetch, Pending};
+use sending::{Piece, Transfer};
+use shared::{Accesses, Isochronous};
 use std::collections::VecDeque;
 use tables::{DgTable, Vc};
-use wire::Time;
+use wire::{CellRate, Counters, Time};
+
+pub use cs::Aal;
+pub use draining::REASSEMBLY_TIME;
+pub use pacing::Pacing;
+pub use polling::RESOLUTION;
 
 pub use tables::{VC_ACTIVE, VC_FETCHING, VC_FULL, VC_MAPPED, VcView};
 
@@ -71,7 +89,7 @@ pub enum Overlap {
 }
 
 /// What a control call sets on an open file (Traw and Smith, 1993).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Control {
     /// The circuit.
     Vci(u16),
@@ -81,6 +99,16 @@ pub enum Control {
     PollRate(Duration),
     /// Where what is sent lies.
     Variant(Variant),
+    /// The adaptation layer of a circuit that is not connectionless.
+    Aal(Aal),
+    /// The share of the line that the circuit is allocated, and held to; none: as much as is left.
+    Bandwidth(Option<CellRate>),
+    /// How a circuit with a bandwidth keeps to it.
+    Pacing(Pacing),
+    /// How long an SDU may wait until its transfer starts; what waits longer is dropped. None: for ever.
+    Delay(Option<Duration>),
+    /// The clock takes an SDU from the circuit's shared region each period; none: whenever the Segmenter is idle.
+    Isochronous(Option<Duration>),
 }
 
 /// What a write came to.
@@ -110,6 +138,14 @@ pub enum PennError {
     /// An SDU of no octets, or more than a buffer has.
     #[error("{0} octets cannot be sent at once")]
     Length(usize),
+    /// More than is left of the line.
+    #[error("{asked} cell/s asked for, {free} cell/s are left of the line")]
+    Bandwidth {
+        /// Cells a second.
+        asked: u64,
+        /// Cells a second that no circuit is allocated.
+        free: u64,
+    },
     /// The memory named is not there.
     #[error(transparent)]
     Memory(#[from] Unmapped),
@@ -122,39 +158,18 @@ struct File {
     variant: Variant,
 }
 
-/// A transfer that waits for the Segmenter, or runs.
-#[derive(Debug, Clone, Copy)]
-struct Transfer {
-    ticket: u64,
-    address: u32,
-    octets: u32,
-    vci: u16,
-    mid: u16,
-    /// The kernel buffer to give back; none, if it is the process's pages.
-    buffer: Option<usize>,
-    /// What makes these the card's meanwhile, and where they are in the process.
-    x: Option<(Descriptor, u32)>,
-}
-
-/// What the Reassembler fetches at present.
-#[derive(Debug, Clone, Copy)]
-struct Fetch {
-    vc: usize,
-    vci: u16,
-    list: u16,
-    pdu: bool,
-    /// The reader's buffer that it goes to, if not the kernel's.
-    mapped: Option<Descriptor>,
-}
-
 /// What the driver has counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Statistics {
-    /// Ticks served.
+    /// Ticks of the periodic timer served.
     pub ticks: u64,
+    /// Alarms for the head of the POLL list that came between two ticks.
+    pub alarms: u64,
+    /// Periods of isochronous circuits for which their process had no SDU.
+    pub underruns: u64,
     /// Fetches started.
     pub fetches: u64,
-    /// Connectionless PDUs that no file was open for, that were given up by their sender, or that found the table full.
+    /// PDUs that were not delivered; [`Penn::counters`] has the reasons.
     pub lost_pdus: u64,
     /// Lists deleted because nobody has their circuit open.
     pub strangers: u64,
@@ -178,10 +193,14 @@ pub struct Penn {
     /// The list that was fetched from last in this look.
     served: Option<u32>,
     fetch: Option<Fetch>,
+    /// PDUs that wait on lists, by list.
+    pending: Box<[Pending]>,
     transfers: VecDeque<Transfer>,
-    running: bool,
+    running: Option<Piece>,
     ticket: u64,
-    done: u64,
+    /// What the Segmenter's header and MID registers have.
+    loaded: [Option<u32>; 2],
+    line_cells_per_s: u32,
     tick: Duration,
     next_tick: Time,
     dgs: DgTable,
@@ -189,6 +208,9 @@ pub struct Penn {
     detached: Vec<Descriptor>,
     /// What has been counted.
     pub statistics: Statistics,
+    /// What has been touched to move data.
+    pub accesses: Accesses,
+    counters: Counters,
 }
 
 /// Builds the data structures of a Reassembler that is being configured, a word at a time, and lets it run (Traw and Smith, 1993).
@@ -227,16 +249,25 @@ impl Penn {
             look: None,
             served: None,
             fetch: None,
+            pending: vec![Pending::default(); lists as usize].into(),
             transfers: VecDeque::new(),
-            running: false,
+            running: None,
             ticket: 0,
-            done: 0,
+            loaded: [None; 2],
+            line_cells_per_s: cards.segmenter.read(sr::LINE),
             tick,
             next_tick: now + tick,
             dgs: DgTable::new(),
             detached: Vec::new(),
             statistics: Statistics::default(),
+            accesses: Accesses::default(),
+            counters: Counters::default(),
         }
+    }
+
+    /// PDUs received whole; PDUs and SDUs dropped, by reason.
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
     }
 
     /// Gives back all memory, the process's and the kernel's, and leaves the cards reset: the driver is unloaded.
@@ -244,7 +275,7 @@ impl Penn {
         cards.segmenter.read(sr::RESET);
         cards.reassembler.read(rr::RESET);
         let sent = self.transfers.iter().filter_map(|transfer| Some(transfer.x?.0));
-        let mapped = self.vcs.iter().flatten().filter_map(|vc| vc.x);
+        let mapped = self.vcs.iter().flatten().flat_map(Vc::descriptors);
         let kernel = self.pinned.iter().flatten().copied();
         for x in sent.chain(mapped).chain(self.detached.iter().copied()).chain(kernel) {
             cards.memory.detach(x);
@@ -296,6 +327,30 @@ impl Penn {
                 }
                 self.insert_poll(number);
             }
+            sender => self.control_sender(vc.ok_or(PennError::File)?, sender, now)?,
+        }
+        Ok(())
+    }
+
+    /// What is set on a circuit for its Segmenter's software.
+    fn control_sender(&mut self, number: usize, control: Control, now: Time) -> Result<(), PennError> {
+        if let Control::Bandwidth(Some(asked)) = control {
+            let others = self.vcs.iter().enumerate().filter(|(n, _)| *n != number);
+            let others = others.filter_map(|(_, vc)| vc.as_ref()?.pace.bandwidth);
+            pacing::admit(asked, others, self.line_cells_per_s)?;
+        }
+        let vc = self.vcs[number].as_mut().ok_or(PennError::File)?;
+        match control {
+            Control::Aal(aal) if vc.vci & 0x8000 == 0 && vc.x.is_none() => vc.aal = aal,
+            Control::Aal(_) => return Err(PennError::File),
+            Control::Bandwidth(bandwidth) => vc.pace.bandwidth = bandwidth,
+            Control::Pacing(pacing) => vc.pace.pacing = pacing,
+            Control::Delay(delay) => vc.pace.delay = delay,
+            Control::Isochronous(period) => {
+                let clocked = |period: Duration| Isochronous { period, next: now + period };
+                vc.isochronous = period.map(|period| clocked(period.max(RESOLUTION.min(self.tick))));
+            }
+            _ => {}
         }
         Ok(())
     }
@@ -316,8 +371,13 @@ impl Penn {
         self.unlink_poll(number);
         if let Some(mut vc) = self.vcs[number].take() {
             self.dgs.clear(&mut vc.dgs);
-            self.detached.extend(vc.x);
+            self.detached.extend(vc.descriptors());
         }
+        // What lies in a region that is no longer shared is not sent; a piece that runs is.
+        let running = self.running.map(Piece::ticket);
+        self.transfers.retain(|transfer| {
+            transfer.vc != number || transfer.slot.is_none() || Some(transfer.ticket) == running
+        });
     }
 
     /// Maps `octets` octets of the calling process at `address` to its circuit, instead of what was mapped (Traw and Smith, 1993): pinned
@@ -333,23 +393,65 @@ impl Penn {
         octets: u32,
     ) -> Result<(), PennError> {
         let number = self.file(file)?.vc.ok_or(PennError::File)?;
-        let vc = self.vcs[number].as_mut().filter(|vc| vc.vci & 0x8000 == 0).ok_or(PennError::File)?;
+        self.check_map(number, octets)?;
+        let reach = Reach { device_writes: true, tagged: false };
+        let x = if octets > 0 { Some(cards.memory.attach(address, octets, reach)?) } else { None };
+        self.set_map(cards, number, address, x, false);
+        Ok(())
+    }
+
+    /// The same with memory of another card on the bus, at the bus's address: cells go from card to card, and the processor
+    /// only starts fetches. A buffer that is full begins anew.
+    ///
+    /// # Errors
+    /// As [`Penn::map`].
+    pub fn map_card<M: CrossMemory>(
+        &mut self,
+        cards: &mut Cards<'_, M>,
+        file: usize,
+        address: u32,
+        octets: u32,
+    ) -> Result<(), PennError> {
+        let number = self.file(file)?.vc.ok_or(PennError::File)?;
+        self.check_map(number, octets)?;
+        let x = (octets > 0).then_some(Descriptor { bus: address, octets, tagged: false });
+        self.set_map(cards, number, address, x, true);
+        Ok(())
+    }
+
+    fn check_map(&self, number: usize, octets: u32) -> Result<(), PennError> {
+        if self.layer(number)? != cs::Layer::Bare {
+            return Err(PennError::File);
+        }
         if octets > 0 && (octets < 48 || octets as usize > BUFFER_OCTETS) {
             return Err(PennError::Length(octets as usize));
         }
-        let reach = Reach { device_writes: true, tagged: false };
-        let x = if octets > 0 { Some(cards.memory.attach(address, octets, reach)?) } else { None };
-        self.detached.extend(core::mem::replace(&mut vc.x, x));
+        Ok(())
+    }
+
+    fn set_map<M: CrossMemory>(
+        &mut self,
+        cards: &mut Cards<'_, M>,
+        number: usize,
+        address: u32,
+        x: Option<Descriptor>,
+        card: bool,
+    ) {
+        let Some(vc) = self.vcs[number].as_mut() else { return };
+        // Another card's memory was never attached.
+        self.detached.extend(vc.x.take().filter(|_| !vc.card));
+        let octets = x.map_or(0, |x| x.octets);
+        (vc.x, vc.card) = (x, card && x.is_some());
         (vc.buf, vc.len, vc.filled) = if x.is_some() { (address, octets, 0) } else { (0, 0, 0) };
         vc.set(VC_MAPPED, x.is_some());
         vc.set(VC_FULL, false);
         self.give_back(cards);
-        Ok(())
     }
 
-    /// Detaches what no circuit has any more, unless a fetch still writes there.
+    /// Detaches what no circuit has any more, unless a fetch still writes there, or a transfer reads.
     fn give_back<M: CrossMemory>(&mut self, cards: &mut Cards<'_, M>) {
-        if self.fetch.is_none() {
+        let read = |x: &Descriptor| self.transfers.iter().any(|t| t.slot.is_some_and(|(region, _)| region.x == *x));
+        if self.fetch.is_none() && !self.detached.iter().any(read) {
             self.detached.drain(..).for_each(|x| cards.memory.detach(x));
         }
     }
@@ -361,310 +463,7 @@ impl Penn {
     pub fn vc(&mut self, file: usize) -> Result<VcView, PennError> {
         let number = self.file(file)?.vc.ok_or(PennError::File)?;
         let vc = self.vcs[number].as_ref().ok_or(PennError::File)?;
-        Ok(VcView { status: vc.status, buf: vc.buf, len: vc.len, dgs: self.dgs.len(vc.dgs) })
-    }
-
-    /// Puts a VC into the POLL list: linear time (Traw and Smith, 1993).
-    fn insert_poll(&mut self, number: usize) {
-        let time = |vcs: &[Option<Vc>], n: usize| vcs[n].as_ref().map_or(Time::MAX, |vc| vc.poll_time);
-        let own = time(&self.vcs, number);
-        let (mut previous, mut at) = (None, self.poll_head);
-        while let Some(n) = at.filter(|n| time(&self.vcs, *n) <= own) {
-            previous = Some(n);
-            at = self.vcs[n].as_ref().and_then(|vc| vc.next);
-        }
-        if let Some(vc) = &mut self.vcs[number] {
-            (vc.previous, vc.next) = (previous, at);
-        }
-        if let Some(next) = at.and_then(|n| self.vcs[n].as_mut()) {
-            next.previous = Some(number);
-        }
-        match previous.and_then(|n| self.vcs[n].as_mut()) {
-            Some(previous) => previous.next = Some(number),
-            None => self.poll_head = Some(number),
-        }
-    }
-
-    /// Takes a VC out of the POLL list: constant time.
-    fn unlink_poll(&mut self, number: usize) {
-        let Some((previous, next)) = self.vcs[number].as_mut().map(|vc| (vc.previous.take(), vc.next.take())) else {
-            return;
-        };
-        match previous.and_then(|n| self.vcs[n].as_mut()) {
-            Some(previous) => previous.next = next,
-            None => self.poll_head = next,
-        }
-        if let Some(next) = next.and_then(|n| self.vcs[n].as_mut()) {
-            next.previous = previous;
-        }
-    }
-
-    /// The order in which circuits will be polled.
-    pub fn poll_order(&self) -> Vec<u16> {
-        let mut order = Vec::new();
-        let mut at = self.poll_head;
-        while let Some(vc) = at.and_then(|n| self.vcs[n].as_ref()) {
-            order.push(vc.vci);
-            at = vc.next;
-        }
-        order
-    }
-
-    /// Writes an SDU that lies at `address` of the process.
-    ///
-    /// # Errors
-    /// No circuit, a length that is none, no memory there.
-    pub fn write<M: CrossMemory>(
-        &mut self,
-        cards: &mut Cards<'_, M>,
-        file: usize,
-        address: u32,
-        octets: usize,
-        now: Time,
-    ) -> Result<Written, PennError> {
-        let File { vc, mid, variant } = *self.file(file)?;
-        let vci = vc.and_then(|n| self.vcs[n].as_ref()).ok_or(PennError::File)?.vci;
-        if octets == 0 || octets > BUFFER_OCTETS {
-            return Err(PennError::Length(octets));
-        }
-        self.poll_segmenter(cards, now);
-        let (address, buffer, x) = match variant {
-            Variant::Kernel | Variant::KernelIdle => {
-                let Some(free) = self.busy.iter().position(|busy| !busy) else { return Ok(Written::Wait) };
-                let mut data = vec![0; octets];
-                cards.memory.copy_in(address, &mut data)?;
-                cards.memory.copy_to(self.buffers[free].into(), &data)?;
-                self.busy[free] = true;
-                (self.buffers[free], Some(free), None)
-            }
-            Variant::User(_) if !self.transfers.is_empty() => return Ok(Written::Wait),
-            Variant::User(policy) => {
-                let reach = Reach { device_writes: false, tagged: policy == Overlap::Fault };
-                let x = cards.memory.attach(address, octets as u32, reach)?;
-                (x.bus, None, Some((x, address)))
-            }
-        };
-        self.ticket += 1;
-        let octets = octets as u32;
-        self.transfers.push_back(Transfer { ticket: self.ticket, address, octets, vci, mid, buffer, x });
-        self.poll_segmenter(cards, now);
-        match variant {
-            Variant::KernelIdle | Variant::User(Overlap::Block) => Ok(Written::Until(Ticket(self.ticket))),
-            _ => Ok(Written::Done),
-        }
-    }
-
-    /// Whether a write to `file` would find no kernel buffer, or the card in use, and take nothing.
-    ///
-    /// # Errors
-    /// No such file.
-    pub fn would_wait(&mut self, file: usize) -> Result<bool, PennError> {
-        Ok(match self.file(file)?.variant {
-            Variant::Kernel | Variant::KernelIdle => self.busy.iter().all(|busy| *busy),
-            Variant::User(_) => !self.transfers.is_empty(),
-        })
-    }
-
-    /// Whether a transfer is over.
-    pub fn is_written(&self, ticket: Ticket) -> bool {
-        self.done >= ticket.0
-    }
-
-    /// Whether a process that writes to `address` of its own has to wait: with [`Overlap::Fault`] its kernel asks this
-    /// when a tagged page is written to.
-    pub fn must_wait(&self, address: u32) -> bool {
-        self.transfers.iter().any(|transfer| {
-            let page = |address: u32| address / 4096;
-            transfer.x.is_some_and(|(x, first)| {
-                (page(first)..=page(first.saturating_add(x.octets - 1))).contains(&page(address))
-            })
-        })
-    }
-
-    /// Looks at the Segmenter's idle flag (Traw and Smith, 1993): a transfer that is over gives its buffer back, and the next one starts.
-    fn poll_segmenter<M: CrossMemory>(&mut self, cards: &mut Cards<'_, M>, now: Time) {
-        let status = cards.segmenter.read(sr::STATUS);
-        if status & IDLE == 0 {
-            return;
-        }
-        if core::mem::take(&mut self.running)
-            && let Some(over) = self.transfers.pop_front()
-        {
-            self.done = over.ticket;
-            if let Some(buffer) = over.buffer {
-                self.busy[buffer] = false;
-            }
-            if let Some((x, _)) = over.x {
-                cards.memory.detach(x);
-            }
-            self.statistics.failed += u64::from(status & FAILED != 0);
-        }
-        if let Some(next) = self.transfers.front() {
-            cards.segmenter.write(sr::SOURCE, next.address, now);
-            cards.segmenter.write(sr::LENGTH, next.octets, now);
-            cards.segmenter.write(sr::HEADER, u32::from(next.vci) << 4, now);
-            cards.segmenter.write(sr::MID, next.mid.into(), now);
-            cards.segmenter.write(sr::START, 1, now);
-            self.running = true;
-        }
-    }
-
-    /// Reads what has been drained: octets of a circuit, or one connectionless PDU. `None`: nothing is there, the process
-    /// sleeps. A PDU longer than `buffer` loses its end, as with datagrams. Where the reader has mapped a buffer, its first
-    /// octets are what came, `buffer` is left alone, and the next cells come from its beginning on: use them before the
-    /// next tick.
-    ///
-    /// # Errors
-    /// No such file, no circuit.
-    pub fn read(&mut self, file: usize, buffer: &mut [u8]) -> Result<Option<usize>, PennError> {
-        let number = self.file(file)?.vc.ok_or(PennError::File)?;
-        let vc = self.vcs[number].as_mut().ok_or(PennError::File)?;
-        if vc.vci & 0x8000 != 0 {
-            let Some(dg) = self.dgs.pop(&mut vc.dgs) else { return Ok(None) };
-            let n = dg.len().min(buffer.len());
-            buffer[..n].copy_from_slice(&dg[..n]);
-            return Ok(Some(n));
-        }
-        if vc.x.is_some() {
-            // The octets are in the reader's buffer already; the whole of it is free again.
-            vc.set(VC_FULL, false);
-            let n = core::mem::take(&mut vc.filled) as usize;
-            return Ok((n > 0).then_some(n));
-        }
-        let n = vc.data.len().min(buffer.len());
-        for (place, octet) in buffer.iter_mut().zip(vc.data.drain(..n)) {
-            *place = octet;
-        }
-        Ok((n > 0).then_some(n))
-    }
-
-    /// The next tick, or the next look at a card that works.
-    pub fn poll_timeout<M>(&self, cards: &Cards<'_, M>) -> Time {
-        let fetch = self.fetch.and(cards.reassembler.poll_timeout());
-        let started = self.fetch.is_some() || self.look.is_some();
-        let transfer = if self.running { cards.segmenter.poll_timeout() } else { None };
-        let soon = started.then_some(Time::ZERO).filter(|_| fetch.is_none());
-        [fetch, transfer, soon].into_iter().flatten().min().unwrap_or(Time::MAX).min(self.next_tick)
-    }
-
-    /// Serves the timer: looks at cards and tables as far as it can without waiting.
-    pub fn handle_timeout<M: CrossMemory>(&mut self, cards: &mut Cards<'_, M>, now: Time) {
-        self.poll_segmenter(cards, now);
-        self.give_back(cards);
-        if now >= self.next_tick {
-            self.statistics.ticks += 1;
-            // Ticks that came and went while the processor did something else are not made up for.
-            self.next_tick = now + self.tick;
-            self.look.get_or_insert(0);
-        }
-        if self.fetch.is_some() && cards.reassembler.read(rr::STATUS) & IDLE == 0 {
-            return;
-        }
-        self.finish_fetch(cards, now);
-        self.examine(cards, now);
-    }
-
-    fn finish_fetch<M: CrossMemory>(&mut self, cards: &mut Cards<'_, M>, now: Time) {
-        let Some(fetch) = self.fetch.take() else { return };
-        let length = cards.reassembler.read(rr::LENGTH);
-        let failed = cards.reassembler.read(rr::STATUS) & FAILED != 0;
-        let octets = (length & 0xf_ffff).min(BUFFER_OCTETS as u32) as usize;
-        self.give_back(cards);
-        let mut data = vec![0; if fetch.mapped.is_some() { 0 } else { octets }];
-        let read = cards.memory.copy_from(self.buffers[2].into(), &mut data);
-        let vc = self.vcs[fetch.vc].as_mut().filter(|vc| vc.vci == fetch.vci);
-        let Some(vc) = vc else { return };
-        vc.set(VC_FETCHING, false);
-        if failed || read.is_err() {
-            self.statistics.failed += 1;
-            return;
-        }
-        if fetch.mapped.is_some() {
-            // A buffer that was mapped meanwhile has nothing of this yet.
-            if vc.x == fetch.mapped {
-                vc.filled += octets as u32;
-                vc.set(VC_FULL, vc.len - vc.filled < 48);
-            }
-        } else if !fetch.pdu {
-            vc.data.extend(data);
-        } else if length & FETCH_ENDED == 0 || length & FETCH_ABORTED != 0 || self.dgs.push(&mut vc.dgs, data).is_err()
-        {
-            self.statistics.lost_pdus += 1;
-        }
-        if fetch.pdu {
-            cards.reassembler.write(rr::INDEX, fetch.list.into(), now);
-            // The next PDU of the same MID may have begun; if not, the entry is for others.
-            if cards.reassembler.read(rr::CELLS) == 0 {
-                cards.reassembler.write(rr::DELETE, fetch.list.into(), now);
-            }
-        }
-    }
-
-    /// Looks at CAM entries and status blocks from where it stopped, until a fetch is under way or all have been seen.
-    fn examine<M: CrossMemory>(&mut self, cards: &mut Cards<'_, M>, now: Time) {
-        while self.fetch.is_none()
-            && let Some(list) = self.look
-        {
-            if list >= self.lists {
-                (self.look, self.served) = (None, None);
-                return self.reschedule(now);
-            }
-            cards.reassembler.write(rr::INDEX, list, now);
-            let entry = cards.reassembler.read(rr::ENTRY);
-            if entry & ENTRY_USED == 0 {
-                self.look = Some(list + 1);
-                continue;
-            }
-            let pdu = entry & ENTRY_PDU != 0;
-            let vci = if pdu { entry >> 10 } else { entry } as u16;
-            let Some(number) = self.vcs.iter().position(|vc| vc.as_ref().is_some_and(|vc| vc.vci == vci)) else {
-                // Nobody reads it: its slots are for others.
-                self.statistics.strangers += 1;
-                cards.reassembler.write(rr::DELETE, list, now);
-                self.look = Some(list + 1);
-                continue;
-            };
-            let cells = cards.reassembler.read(rr::CELLS);
-            let ends = cards.reassembler.read(rr::ENDS);
-            let unit = if pdu { 44 } else { 48 };
-            let mut fits = BUFFER_OCTETS as u32 / unit;
-            let Some(vc) = self.vcs[number].as_mut() else { continue };
-            if !pdu {
-                vc.list = u16::try_from(list).ok();
-            }
-            vc.set(VC_ACTIVE, true);
-            // A circuit is served once in a look, and again only as long as more than a buffer waits.
-            let again = self.served != Some(list) || cells >= fits;
-            let room = vc.room(VC_OCTETS) as u32;
-            if vc.x.is_some() {
-                fits = room / unit;
-            }
-            let due = pdu && ends > 0 || !pdu && cells > 0 && vc.poll_time <= now && room.min(fits) > 0 && again;
-            if !due {
-                self.look = Some(list + 1);
-                continue;
-            }
-            let mapped = vc.x;
-            let destination = mapped.map_or(self.buffers[2], |x| x.bus + vc.filled);
-            vc.set(VC_FETCHING, true);
-            cards.reassembler.write(rr::DESTINATION, destination, now);
-            cards.reassembler.write(rr::LIST, list, now);
-            cards.reassembler.write(rr::FETCH, cells.min(fits), now);
-            self.fetch = Some(Fetch { vc: number, vci, list: list as u16, pdu, mapped });
-            self.statistics.fetches += 1;
-            (self.look, self.served) = (Some(list), Some(list));
-        }
-    }
-
-    /// The circuits at the head of the POLL list that were due are due again later.
-    fn reschedule(&mut self, now: Time) {
-        while let Some(number) = self.poll_head {
-            let Some(vc) = self.vcs[number].as_mut().filter(|vc| vc.poll_time <= now) else { break };
-            // Kept in step with the ticks; polls that were missed are not made up for.
-            let next = vc.poll_time + vc.poll_rate;
-            vc.poll_time = if next > now { next } else { now + vc.poll_rate };
-            self.unlink_poll(number);
-            self.insert_poll(number);
-        }
+        let (polls, poll_time) = (vc.polls, vc.poll_time);
+        Ok(VcView { status: vc.status, buf: vc.buf, len: vc.len, dgs: self.dgs.len(vc.dgs), polls, poll_time })
     }
 }

@@ -38,6 +38,8 @@ pub mod register {
     pub const STATUS: u32 = 6;
     /// [`crate::IDENTIFIER`].
     pub const IDENTIFIER: u32 = 7;
+    /// Cells a second of the daughter board's line.
+    pub const LINE: u32 = 8;
 }
 
 /// Octets that have come over the bus and not left in a cell, at most. The paper says that there is a buffer, not its size.
@@ -147,6 +149,7 @@ impl Segmenter {
             }
             register::SOURCE..=register::MID => self.registers[register as usize],
             register::IDENTIFIER => IDENTIFIER,
+            register::LINE => (1e9 / self.cell_nanos) as u32,
             register::STATUS => (u32::from(self.job.is_none()) * IDLE) | (u32::from(self.failed) * FAILED),
             _ => u32::MAX,
         }

@@ -76,6 +76,12 @@ const CRATES: &[Crate] = &[
         uses: &["wire", "remap"],
     },
     Crate {
+        name: "active-messages",
+        contents: "Active Messages on endpoints and on direct circuits: requests, replies, handlers, bulk put and get. \
+                   [docs/active-messages.md](docs/active-messages.md)",
+        uses: &["wire", "endpoint"],
+    },
+    Crate {
         name: "host",
         contents: "the host interface (a node of a network), the engine's thread, the service and its proxies: processes that hold \
                    the clients' connections",

@@ -2,7 +2,7 @@
 //! entry points of the drivers below, what is sent to the Segmenter's, what has come to the Reassembler's.
 //!
 //! In: PDUs of a network protocol, the time. Out: PDUs that have come. A PDU is one of the connectionless service, so that
-//! its end is known; it comes filled up to whole words, which IP's own length undoes. One circuit, whose VCI has its highest
+//! its end and its length are known. One circuit, whose VCI has its highest
 //! bit set, is both ways; each station sends under a MID of its own.
 
 use super::device::{CallError, Switch};
@@ -83,7 +83,7 @@ impl Overlay {
         Ok(switch.write(self.fd, cards, self.address, pdu.len(), now)? != Written::Wait)
     }
 
-    /// A PDU that the Reassembler has had, at the front of `buffer`; its octets with those that filled it up.
+    /// A PDU that the Reassembler has had, at the front of `buffer`; its octets.
     ///
     /// # Errors
     /// The device is gone.

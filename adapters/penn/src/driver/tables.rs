@@ -2,6 +2,9 @@
 //! Traw and Smith 1993, sections 4.1.3.1 and 4.1.3.2.
 
 use super::TABLE;
+use super::cs::Aal;
+use super::pacing::Pace;
+use super::shared::{Isochronous, Region};
 use bus::memory::Descriptor;
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -41,6 +44,18 @@ pub(super) struct Vc {
     pub(super) previous: Option<usize>,
     /// `vc_dgs`: the first of this circuit's entries of the DG table.
     pub(super) dgs: Option<usize>,
+    /// `vc_x` is another card's memory.
+    pub(super) card: bool,
+    pub(super) aal: Aal,
+    /// Of the last PDU sent.
+    pub(super) tag: u8,
+    pub(super) pace: Pace,
+    /// Regions shared with the process.
+    pub(super) send: Option<Region>,
+    pub(super) receive: Option<Region>,
+    pub(super) isochronous: Option<Isochronous>,
+    /// How often it was polled.
+    pub(super) polls: u64,
 }
 
 impl Vc {
@@ -59,11 +74,25 @@ impl Vc {
             next: None,
             previous: None,
             dgs: None,
+            card: false,
+            aal: Aal::Bare,
+            tag: 0,
+            pace: Pace::default(),
+            send: None,
+            receive: None,
+            isochronous: None,
+            polls: 0,
         }
     }
 
     pub(super) const fn set(&mut self, flag: u32, on: bool) {
         self.status = if on { self.status | flag } else { self.status & !flag };
+    }
+
+    /// What is attached of its process's memory.
+    pub(super) fn descriptors(&self) -> impl Iterator<Item = Descriptor> {
+        let regions = [self.send, self.receive].map(|region| region.map(|region| region.x));
+        self.x.filter(|_| !self.card).into_iter().chain(regions.into_iter().flatten())
     }
 
     /// Octets that may come into the reader's buffer; of the kernel, where none is mapped.
@@ -86,6 +115,10 @@ pub struct VcView {
     pub len: u32,
     /// Entries of the DG table that hang on it.
     pub dgs: usize,
+    /// How often it was polled.
+    pub polls: u64,
+    /// When it is polled next.
+    pub poll_time: Time,
 }
 
 /// An entry of the DG table: `dg_t`.
