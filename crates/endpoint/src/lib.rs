@@ -45,6 +45,9 @@ pub mod seqpacket;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub mod shared;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
+pub mod shared_copy;
 pub mod socket_path;
 mod sync;
 pub mod times;

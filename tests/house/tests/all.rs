@@ -7,5 +7,6 @@ mod dependencies;
 mod mechanisms;
 mod need;
 mod programs;
+mod promises;
 mod readme;
 mod sources;
