@@ -22,6 +22,7 @@ pub mod output;
 pub mod ready;
 mod reconnect;
 mod signals;
+mod supervisor;
 pub mod target;
 mod terminal;
 pub mod units;

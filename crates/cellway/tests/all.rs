@@ -26,6 +26,7 @@ mod reference;
 mod reload;
 mod schema;
 mod state_folder;
+mod supervisor;
 mod tour;
 mod trace;
 mod up;

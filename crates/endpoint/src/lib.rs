@@ -76,6 +76,10 @@ mod service;
 #[allow(unsafe_code)]
 #[doc(hidden)]
 pub mod shared;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
+#[doc(hidden)]
+pub mod shared_copy;
 #[doc(hidden)]
 pub mod socket_path;
 mod sync;

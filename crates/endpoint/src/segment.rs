@@ -1,10 +1,11 @@
 //! The shared memory itself: a sealed memfd that two processes map, or anonymous memory for both ends in one.
 //!
 //! The other side may write anything at any time. So no reference is ever made into the memory on the host's side:
-//! words go by atomics, buffers by copies through raw pointers, and every offset is checked against the geometry that
+//! words go by atomics, buffers by copies ([`shared_copy`]), and every offset is checked against the geometry that
 //! this side keeps for itself.
 
 use crate::layout::{Buffers, Geometry, GeometryError, HEAD_OCTETS, HOST_PROCESSOR, HOST_SLEEPS, MAGIC, VERSION};
+use crate::shared_copy;
 use crate::times::timespec;
 use crate::waiting::is_elsewhere;
 use rustix::fs::{MemfdFlags, SealFlags};
@@ -180,19 +181,14 @@ impl Segment {
 
     /// Copies octets out of the segment. Panics if they are not inside.
     pub fn copy_out(&self, at: usize, into: &mut [u8]) {
-        self.check(at, into.len(), 1);
-        // SAFETY: the source is inside the mapping, the destination is a slice of this process's own and cannot overlap
-        // it. The other side may write meanwhile: then the copy holds some mixture of octets, which the callers check
-        // as they check all that a peer sends; no value of `u8` is invalid, and nothing is read twice.
-        unsafe { self.base.add(at).as_ptr().copy_to_nonoverlapping(into.as_mut_ptr(), into.len()) }
+        // The callers check what they have then as they check all that a peer sends, and read nothing twice.
+        shared_copy::copy_out(self.octets(at, into.len()), into);
     }
 
     /// Copies octets into the segment. Panics if they do not fit inside.
     pub fn copy_in(&self, at: usize, from: &[u8]) {
-        self.check(at, from.len(), 1);
-        // SAFETY: the destination is inside the mapping and the source is a slice of this process's own; no reference
-        // to the memory exists on this side (the client's slices of a buffer end before the buffer goes to the host).
-        unsafe { self.base.add(at).as_ptr().copy_from_nonoverlapping(from.as_ptr(), from.len()) }
+        // The client's slices of a buffer end before the buffer goes to the host.
+        shared_copy::copy_in(from, self.octets(at, from.len()));
     }
 
     /// Octets of the segment, as memory that the other side may write at any time. Panics if they are not inside.

@@ -137,10 +137,7 @@ impl SharedMemory {
 
     /// Copies octets into it. Panics if they do not fit inside.
     pub fn copy_in(&self, at: usize, from: &[u8]) {
-        let to = self.octets(at, from.len());
-        // SAFETY: `to` is inside the mapping and as long as `from`, which is this process's own memory and no part of
-        // it; the other side's racing writes leave some mixture of octets, all of which are valid.
-        unsafe { to.as_ptr().cast::<u8>().cast_mut().copy_from_nonoverlapping(from.as_ptr(), from.len()) }
+        crate::shared_copy::copy_in(from, self.octets(at, from.len()));
     }
 
     /// Maps up to `octets` octets of pages from `at` on, a multiple of a page, into this process: with no page fault

@@ -3,6 +3,7 @@
 mod confined;
 
 pub(crate) use confined::{Role, confine};
+pub(crate) use endpoint::shared_copy::{copy as copy_shared, copy_in, copy_out};
 use rustix::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use rustix::io::Errno;
 use std::sync::atomic::AtomicU8;
@@ -138,8 +139,10 @@ impl Drop for Child {
 /// the time that this returns: what is closed here later has its last close here, or where it was passed to, and not in
 /// that process.
 pub(crate) fn fork_child(name: &std::ffi::CStr, keep: &[RawFd], life: impl FnOnce()) -> Result<Child, Errno> {
-    // SAFETY: where this process has other threads, the child may use the allocator (glibc and musl make it usable
-    // after a fork) and takes no lock of the parent's: it neither logs, nor prints, nor reads the environment.
+    // SAFETY: where this process has other threads, the child takes no lock that one of them may hold: it neither logs,
+    // nor prints, nor reads the environment. It may allocate a little: the programs' allocator (mimalloc) gives a thread
+    // memory from pages of its own, without a lock. Those of glibc and musl, in tests, `fork` itself makes usable. Such
+    // a child is the spawner only; what it starts comes of a process without other threads.
     start(name, keep, life, || unsafe { libc::fork() }).map(Child::of)
 }
 
@@ -238,31 +241,6 @@ pub(crate) fn untaken(socket: impl AsFd) -> usize {
     // SAFETY: as above; of a descriptor that is no socket it is an error or another number of octets.
     let octets = unsafe { rustix::ioctl::ioctl(socket, getter) };
     octets.map_or(0, |octets| usize::try_from(octets).unwrap_or_default())
-}
-
-/// Copies octets that another process may be writing.
-pub(crate) fn copy_out(from: &[AtomicU8], into: &mut [u8]) {
-    let octets = from.len().min(into.len());
-    // SAFETY: both are as long, and a slice of this process's own cannot overlap memory that is shared. The other side
-    // may write meanwhile: then the copy holds some mixture of octets, all of which are valid.
-    unsafe { from.as_ptr().cast::<u8>().copy_to_nonoverlapping(into.as_mut_ptr(), octets) }
-}
-
-/// Copies octets to memory that others may read or write meanwhile, as many as there is room for.
-pub(crate) fn copy_in(from: &[u8], to: &[AtomicU8]) {
-    let octets = from.len().min(to.len());
-    // SAFETY: both are as long, and a slice of this process's own cannot overlap memory that is shared. Atomics may be
-    // written through a shared reference, and no octet is an invalid value, whoever reads it when.
-    unsafe { from.as_ptr().copy_to_nonoverlapping(to.as_ptr().cast::<u8>().cast_mut(), octets) }
-}
-
-/// Copies octets from memory that others may write meanwhile to memory that others may read or write meanwhile.
-#[inline(always)]
-pub(crate) fn copy_shared(from: &[AtomicU8], to: &[AtomicU8]) {
-    let octets = from.len().min(to.len());
-    // SAFETY: both are as long; they may overlap, where one application sends to itself. Atomics may be written through
-    // a shared reference, and no octet is an invalid value, whoever reads or writes it when.
-    unsafe { from.as_ptr().cast::<u8>().copy_to(to.as_ptr().cast::<u8>().cast_mut(), octets) }
 }
 
 /// Octets that are copied, and asked for, together.

@@ -14,6 +14,7 @@ pub mod lane;
 pub mod oam;
 mod places;
 pub mod ppp;
+pub mod reservations;
 mod retry;
 mod shares;
 pub mod transfer;

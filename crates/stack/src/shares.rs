@@ -75,6 +75,11 @@ impl<O: Ord + Copy, K: Ord + Copy> Shares<O, K> {
         self.of.get(&owner).into_iter().flatten().copied()
     }
 
+    /// The owner that has most.
+    pub(crate) fn most(&self) -> Option<O> {
+        self.sizes.last().map(|(_, owner)| *owner)
+    }
+
     /// The owner that yields an entry to one of `owner`: the one that has most, if that are at least two more, so that
     /// no two push out each other's entries in turns.
     pub(crate) fn who_yields(&self, owner: O) -> Option<O> {

@@ -20,7 +20,12 @@ impl std::fmt::Debug for Program {
 impl Program {
     /// Brings up the network of a description.
     pub fn up(description: &str) -> Self {
-        let up = Up::new(description);
+        Self::up_with(description, &[])
+    }
+
+    /// The same with further words of `cellway up`.
+    pub fn up_with(description: &str, words: &[&str]) -> Self {
+        let up = Up::with(description, words);
         Program { socket: up.path("socket"), up: Mutex::new(up) }
     }
 

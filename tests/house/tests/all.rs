@@ -9,6 +9,7 @@ mod figures;
 mod mechanisms;
 mod need;
 mod programs;
+mod promises;
 mod sources;
 mod waits;
 mod words;

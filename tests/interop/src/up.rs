@@ -19,11 +19,16 @@ pub struct Up {
 impl Up {
     /// Brings up the network of a description.
     pub fn new(description: &str) -> Self {
+        Self::with(description, &[])
+    }
+
+    /// The same with further words of `cellway up`.
+    pub fn with(description: &str, words: &[&str]) -> Self {
         let program = program::cellway().unwrap();
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("net.toml"), description).unwrap();
         let mut command = Command::new(&program);
-        command.env("CELLWAY_SOCKET", folder.path().join("socket")).arg("up").arg(folder.path().join("net.toml"));
+        command.env("CELLWAY_SOCKET", folder.path().join("socket")).arg("up").arg(folder.path().join("net.toml")).args(words);
         let mut daemon = Peer::start(&mut command).unwrap();
         daemon.wait_for("up: ", WAIT).unwrap();
         Up { program, folder, daemon }

@@ -5,6 +5,7 @@ use crate::client;
 use crate::context::Context;
 use crate::kinds::kinds;
 use crate::output;
+use crate::supervisor::Supervisor;
 use anyhow::{Result, anyhow};
 use clap::Args;
 use control::config::Config;
@@ -29,6 +30,8 @@ const START_PATIENCE: Duration = Duration::from_millis(500);
 /// Brings up a network and runs it in the foreground. Ctrl-C ends it and removes all that it made; SIGHUP reads the
 /// file again, and opens the log of changes anew. Unchanged objects then keep running undisturbed, and what commands added, removed, took down or up stays
 /// so. An interface's deleted device is restored. A file that has become empty is not applied.
+///
+/// A supervisor is told as systemd's are (`sd_notify`): `Type=notify`, `NotifyAccess=main`, `WatchdogSec`.
 #[derive(Debug, Args)]
 pub(crate) struct Up {
     /// The description (see `examples/`)
@@ -85,6 +88,10 @@ pub(crate) fn run(context: &Context, up: &Up) -> Result<()> {
         let (up, socket, metrics) = (up.file.clone(), context.socket.clone(), daemon.metrics());
         output::say(&protocol::Up { up, socket, metrics })?;
     }
+    let supervisor = Supervisor::of_environment();
+    supervisor.ready();
+    let engine = daemon.engine.clone();
+    let _watchdog = supervisor.watch(move || engine.with(|_| ()).is_ok())?;
     let mut reading = None::<Reading>;
     for look in 0u64.. {
         if !client::goes_on(&stop) {
@@ -108,6 +115,7 @@ pub(crate) fn run(context: &Context, up: &Up) -> Result<()> {
             apply(&daemon, read, &up.file);
         }
     }
+    supervisor.stopping();
     tracing::info!("down");
     drop(daemon);
     Ok(())

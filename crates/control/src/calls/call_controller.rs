@@ -291,7 +291,7 @@ impl CallController {
         match (channel, &mut interface.role) {
             (Channel::Ilmi, _) => {
                 if let Some(ilmi) = &mut interface.ilmi {
-                    ilmi.handle_sdu_beside(octets, now, |address| self.owners.is_of_another(at, address));
+                    ilmi.handle_sdu_beside(octets, now, |address| self.owners.is_of_another(at, address, now));
                 }
             }
             (Channel::Signalling, Role::Host(port)) => port.handle_pdu(octets, now),
@@ -384,7 +384,7 @@ impl CallController {
         loop {
             let Some(interface) = &mut self.interfaces[at] else { return };
             if let Some(event) = interface.ilmi.as_mut().and_then(Ilmi::poll) {
-                self.on_ilmi(at, &event);
+                self.on_ilmi(at, &event, now);
                 continue;
             }
             match &mut interface.role {
@@ -403,7 +403,7 @@ impl CallController {
         }
     }
 
-    fn on_ilmi(&mut self, at: usize, event: &ilmi::Event) {
+    fn on_ilmi(&mut self, at: usize, event: &ilmi::Event, now: Time) {
         let (address, present) = match event {
             ilmi::Event::Registered(address) => (*address, true),
             ilmi::Event::Withdrawn(address) => (*address, false),
@@ -418,7 +418,7 @@ impl CallController {
                 }
             }
             Role::Switch(switch, port) => {
-                if !self.owners.register(at, &address, present) {
+                if !self.owners.register(at, &address, present, now) {
                     return;
                 }
                 if let Some(switch) = &mut self.switches[*switch] {

@@ -13,9 +13,10 @@
 //! Another program, which reads only ([`super::reader`]), takes the same orders. It is not trusted: the owner gives it
 //! up once it does anything but answer each order in time, and orders nothing more there.
 
-use super::{PAGE, State, Window, load, store};
+use super::{PAGE, State, Window};
 use crate::raw_stream::RawStream;
 use crate::shared::SharedMemory;
+use crate::shared_copy;
 use crate::uffd::WriteFaults;
 use remap::spaces::Process;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
@@ -372,12 +373,12 @@ impl ChildView {
 
     /// Writes octets. Panics if they are not inside.
     pub fn write(&self, at: usize, octets: &[u8]) {
-        store(&self.octets()[at..at + octets.len()], octets);
+        shared_copy::copy_in(octets, &self.octets()[at..at + octets.len()]);
     }
 
     /// Reads octets. Panics if they are not inside.
     pub fn read(&self, at: usize, octets: &mut [u8]) {
-        load(&self.octets()[at..at + octets.len()], octets);
+        shared_copy::copy_out(&self.octets()[at..at + octets.len()], octets);
     }
 }
 

@@ -27,6 +27,7 @@ use crate::guard::Overlap;
 use crate::layout::{Descriptor, Head, MAX_PAGES};
 use crate::negotiate::PAGES;
 use crate::shared::SharedMemory;
+use crate::shared_copy;
 use keeper::Keeper;
 use real::Real;
 use remap::align::{Alignment, Wanted};
@@ -140,19 +141,20 @@ impl Window {
 
     /// Writes octets, as any store instruction does. Panics if they are not inside.
     pub fn write(&self, at: usize, octets: &[u8]) {
-        store(&self.octets()[at..at + octets.len()], octets);
+        shared_copy::copy_in(octets, &self.octets()[at..at + octets.len()]);
     }
 
     /// Writes the same to each of `octets` octets. Panics if they are not inside.
     pub fn fill(&self, at: usize, octets: usize, value: u8) {
         let to = &self.octets()[at..at + octets];
-        // SAFETY: as for `store`.
+        // SAFETY: inside the window. Atomics may be written through a shared reference, and nobody of this process reads
+        // them otherwise; no octet is an invalid value.
         unsafe { to.as_ptr().cast::<u8>().cast_mut().write_bytes(value, octets) }
     }
 
     /// Reads octets. Panics if they are not inside.
     pub fn read(&self, at: usize, octets: &mut [u8]) {
-        load(&self.octets()[at..at + octets.len()], octets);
+        shared_copy::copy_out(&self.octets()[at..at + octets.len()], octets);
     }
 
     /// Its memory by words of eight octets, to read much of it.
@@ -282,7 +284,7 @@ impl View<'_> {
 
     /// Reads octets. Panics if they are not inside.
     pub fn read(&self, at: usize, octets: &mut [u8]) {
-        load(&self.octets()[at..at + octets.len()], octets);
+        shared_copy::copy_out(&self.octets()[at..at + octets.len()], octets);
     }
 }
 
@@ -292,17 +294,6 @@ fn inside(window: &Window, at: usize, octets: usize) -> Result<(), SendError> {
         return Err(SendError::TooLong { octets, buffer_octets: MAX_OCTETS.min(window.octets.saturating_sub(at)) });
     }
     Ok(())
-}
-
-fn store(to: &[AtomicU8], octets: &[u8]) {
-    // SAFETY: both are as long. The window's memory is shared and no part of a slice of this process's own; no octet is
-    // an invalid value, whoever reads it when.
-    unsafe { to.as_ptr().cast::<u8>().cast_mut().copy_from_nonoverlapping(octets.as_ptr(), octets.len()) }
-}
-
-fn load(from: &[AtomicU8], octets: &mut [u8]) {
-    // SAFETY: as above.
-    unsafe { from.as_ptr().cast::<u8>().copy_to_nonoverlapping(octets.as_mut_ptr(), octets.len()) }
 }
 
 impl Endpoint {

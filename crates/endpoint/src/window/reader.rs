@@ -8,9 +8,10 @@
 //! nothing has to be protected there, and no page is copied because of it.
 
 use super::child::{self, Frames, MOVES, READY, Remote};
-use super::{PAGE, Window, load};
+use super::{PAGE, Window};
 use crate::raw_stream::RawStream;
 use crate::seqpacket::{PacketError, Packets};
+use crate::shared_copy;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::SealFlags;
@@ -141,7 +142,7 @@ impl ReaderView {
         // system's own lock, never taken away. An atomic has its octet's layout and may change under a shared
         // reference; nobody stores by this one.
         let all = unsafe { std::slice::from_raw_parts(self.as_ptr().cast::<AtomicU8>(), self.len()) };
-        load(&all[at..at + octets.len()], octets);
+        shared_copy::copy_out(&all[at..at + octets.len()], octets);
     }
 }
 

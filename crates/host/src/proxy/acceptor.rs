@@ -15,6 +15,7 @@ use endpoint::seqpacket::Packets;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::io::Errno;
+use rustix::net::sockopt;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -28,6 +29,8 @@ const IDLE: Duration = Duration::from_secs(5);
 const MAX_STUCK: usize = 4;
 /// The system had no descriptor, or no memory: it is asked again after this.
 const PAUSE: Duration = Duration::from_millis(50);
+/// Room on the way to a user proxy, as the system counts: for some dozens of connections.
+const CHANNEL_OCTETS: usize = 16 << 10;
 /// Connections of a user that wait for a slot.
 const MAX_WAITING: usize = 128;
 /// A user proxy that has taken no connection for so long, while one waits that there is no room for on the way, is
@@ -307,9 +310,11 @@ impl<'a> News<'a> {
 impl UserProxy {
     fn begin(uid: u32, number: &mut Option<u64>, news: &mut News<'_>) -> Option<Self> {
         let (channel, theirs) = frame::pair().ok()?;
+        // What waits there counts as this process's descriptors in transit, which the users have in common.
+        sockopt::set_socket_send_buffer_size(&channel, CHANNEL_OCTETS).ok()?;
         let (board, board_fd) = BellTable::create().ok()?;
         let keep = [theirs.as_raw_fd()];
-        let child = sys::fork_child(c"cellway-proxy", &keep, || user_proxy::run(theirs, board)).ok()?;
+        let child = sys::fork_child(c"cellway-proxy", &keep, || user_proxy::run(uid, theirs, board)).ok()?;
         let its = number.as_mut()?;
         let user_proxy = UserProxy::with(uid, *its, child, [channel, board_fd]);
         *its += 1;

@@ -79,10 +79,10 @@ enum Passed {
     Gone,
 }
 
-/// The user proxy's whole life.
-pub(super) fn run(acceptor: OwnedFd, board: BellTable) {
+/// The whole life of a user's proxy.
+pub(super) fn run(user: u32, acceptor: OwnedFd, board: BellTable) {
     // What the system does not have for it the acceptor has told.
-    let _ = sys::confine(sys::Role::UserProxy);
+    let _ = sys::confine(sys::Role::UserProxy { of: user });
     let acceptor = Arc::new(acceptor);
     if end_with(acceptor.clone()).is_err() {
         return;

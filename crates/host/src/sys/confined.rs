@@ -1,7 +1,9 @@
 //! What a process may still do that takes what clients send: an own user where root has started it, no capabilities, no
 //! files but those of `/proc` that tell of its own descriptors, and few system calls.
 //!
-//! The acceptor confines itself, and what it starts is confined as it is; a user proxy confines itself further.
+//! The acceptor confines itself, and what it starts is confined as it is; a user proxy confines itself further. It
+//! becomes a user of its own, since the kernel counts some things by user: descriptors in transit (`SCM_RIGHTS`),
+//! threads, octets in pipes. Of one count for all proxies, one client's user could leave nothing to the others.
 
 use rustix::fd::{AsRawFd, FromRawFd, OwnedFd};
 use rustix::fs::{CWD, Mode, OFlags, openat};
@@ -13,17 +15,28 @@ use seccompiler::{
 };
 use std::collections::BTreeMap;
 
-/// The user, and group, of these processes where root has started them: below `nobody`, in the range that Debian's
-/// policy reserves.
+/// The user of the acceptor, and the group of all, where root has started them: below `nobody`, in the range that
+/// Debian's policy reserves.
 pub(crate) const USER: u32 = 65_533;
+/// The users of user proxies: a client's user has the one of its number, in all daemons of a machine. Neither Debian nor
+/// systemd gives away numbers of this range.
+const PROXY_USERS: std::ops::Range<u32> = 0x7000_0000..0x7ffe_0000;
+/// The bits that all of them have in common, which a filter of system calls can compare.
+const PROXY_USERS_MASK: u64 = 0xf000_0000;
 
 /// Whose life it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     /// It accepts, starts and kills processes.
     Acceptor,
-    /// It passes packets.
-    UserProxy,
+    /// It passes packets of this user's.
+    UserProxy { of: u32 },
+}
+
+/// The user that the proxy of a client's user has. Clients' users whose numbers differ by a multiple of 268 304 384 have
+/// one in common.
+pub(crate) const fn proxy_user(of: u32) -> u32 {
+    PROXY_USERS.start + of % (PROXY_USERS.end - PROXY_USERS.start)
 }
 
 /// Namespaces, which need flags of `clone`.
@@ -129,8 +142,9 @@ pub(crate) fn confine(role: Role) -> Vec<String> {
         let _ = setrlimit(kind, Rlimit { current: Some(most), maximum: Some(most) });
     }
     note("no_new_privs", threads::set_no_new_privs(true).map_err(text));
-    if role == Role::Acceptor {
-        note("own user", change_user());
+    match role {
+        Role::Acceptor => note("own user", change_user()),
+        Role::UserProxy { of } => note("own user", become_proxy_user(of)),
     }
     note("Landlock", restrict_files(if role == Role::Acceptor { c"/proc" } else { c"/proc/self/fdinfo" }));
     note("seccomp", restrict_calls(role));
@@ -141,27 +155,63 @@ fn text(e: impl ToString) -> String {
     e.to_string()
 }
 
-/// Becomes [`USER`] where this is root, and has no capability in any case.
+/// Becomes [`USER`] where this is root, and keeps of all capabilities at most the one to change the user: user proxies
+/// need it at their start, and the filter of system calls confines it to [`PROXY_USERS`].
 fn change_user() -> Result<(), String> {
     for number in 0..64 {
         if let Some(one) = threads::CapabilitySet::from_bits(1 << number) {
             let _ = threads::remove_capability_from_bounding_set(one);
         }
     }
-    let changed = if geteuid().is_root() { become_user() } else { Ok(()) };
-    let none = threads::CapabilitySet::empty();
-    let sets = threads::CapabilitySets { effective: none, permitted: none, inheritable: none };
-    threads::set_capabilities(None, sets).map_err(text)?;
-    // Otherwise what `/proc` tells of its own descriptors would be root's.
+    let (changed, kept) = match geteuid().is_root().then(become_user) {
+        Some(Ok(())) => (Ok(()), threads::CapabilitySet::SETUID),
+        Some(Err(e)) => (Err(e), threads::CapabilitySet::empty()),
+        None => (Ok(()), threads::CapabilitySet::empty()),
+    };
+    keep_capabilities(kept)?;
+    let probed = if kept.is_empty() { Ok(()) } else { probe_proxy_users() };
     let _ = set_dumpable_behavior(DumpableBehavior::Dumpable);
-    changed
+    changed.and(probed)
+}
+
+fn keep_capabilities(kept: threads::CapabilitySet) -> Result<(), String> {
+    let none = threads::CapabilitySet::empty();
+    let sets = threads::CapabilitySets { effective: kept, permitted: kept, inheritable: none };
+    threads::set_capabilities(None, sets).map_err(text)
 }
 
 fn become_user() -> Result<(), String> {
     let (uid, gid) = (Uid::from_raw(USER), Gid::from_raw(USER));
     threads::set_thread_groups(&[]).map_err(text)?;
     threads::set_thread_res_gid(gid, gid, gid).map_err(text)?;
+    threads::set_keep_capabilities(true).map_err(text)?;
     threads::set_thread_res_uid(uid, uid, uid).map_err(text)
+}
+
+/// Whether this process's user namespace has the users of proxies. Without them no capability is kept, and all proxies
+/// share the acceptor's user.
+fn probe_proxy_users() -> Result<(), String> {
+    let (own, other) = (Uid::from_raw(USER), Uid::from_raw(PROXY_USERS.start));
+    let probed = threads::set_thread_res_uid(own, other, own).and_then(|()| threads::set_thread_res_uid(own, own, own));
+    probed.map_err(|e| {
+        let _ = keep_capabilities(threads::CapabilitySet::empty());
+        format!("none for each user's proxy ({e}): users share the system's count of descriptors in transit")
+    })
+}
+
+/// Becomes the user of a client's user's proxy where the acceptor may give it one, and gives up the capability for it.
+/// The saved user stays the acceptor's, so that the acceptor may kill this process; it cannot be taken on again, since
+/// the filter forbids the call.
+fn become_proxy_user(of: u32) -> Result<(), String> {
+    if !threads::capabilities(None).map_err(text)?.effective.contains(threads::CapabilitySet::SETUID) {
+        return Ok(());
+    }
+    let (own, acceptors) = (Uid::from_raw(proxy_user(of)), Uid::from_raw(USER));
+    let changed = threads::set_thread_res_uid(own, own, acceptors).map_err(text);
+    keep_capabilities(threads::CapabilitySet::empty())?;
+    // Otherwise what `/proc` tells of its own descriptors would be root's.
+    let _ = set_dumpable_behavior(DumpableBehavior::Dumpable);
+    changed
 }
 
 /// Forbids all files but those beneath a folder, which can be read.
@@ -218,12 +268,23 @@ fn restrict_calls(role: Role) -> Result<(), String> {
     // What was sent and is unread (`SIOCOUTQ`).
     rules.insert(libc::SYS_ioctl, vec![only(1, Op::Eq, 0x5411)?]);
     rules.insert(libc::SYS_clone, vec![only(0, Op::MaskedEq(NEW_NAMESPACES), 0)?]);
+    if role == Role::Acceptor {
+        rules.insert(libc::SYS_setresuid, vec![becomes_proxy_user()?]);
+    }
     // A filter cannot see its flags. The C library takes `clone` where there is no such call.
     if role == Role::Acceptor {
         let clone3 = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
         filter(clone3, SeccompAction::Allow, SeccompAction::Errno(libc::ENOSYS as u32))?;
     }
     filter(rules, SeccompAction::Errno(libc::EPERM as u32), SeccompAction::Allow)
+}
+
+/// A process becomes one of [`PROXY_USERS`], and keeps [`USER`] as the saved one.
+fn becomes_proxy_user() -> Result<SeccompRule, String> {
+    let (masked, start) = (Op::MaskedEq(PROXY_USERS_MASK), PROXY_USERS.start.into());
+    let conditions = [(0, masked.clone(), start), (1, masked, start), (2, Op::Eq, USER.into())];
+    let condition = |(argument, op, value)| SeccompCondition::new(argument, Length::Dword, op, value);
+    SeccompRule::new(conditions.into_iter().map(condition).collect::<Result<_, _>>().map_err(text)?).map_err(text)
 }
 
 fn filter(
@@ -249,7 +310,7 @@ mod tests {
         let (mut ours, theirs) = UnixStream::pair().unwrap();
         let child = fork_child(c"test", &[theirs.as_raw_fd()], || {
             let mut lines = confine(Role::Acceptor);
-            if role == Role::UserProxy {
+            if role != Role::Acceptor {
                 lines.extend(confine(role));
             }
             tries(&mut lines);
@@ -284,6 +345,9 @@ mod tests {
                 ("execve", libc::syscall(libc::SYS_execve, path, 0, 0)),
                 ("unshare", libc::unshare(libc::CLONE_NEWUSER).into()),
                 ("setuid", libc::syscall(libc::SYS_setuid, 0)),
+                ("setresuid to root", libc::syscall(libc::SYS_setresuid, 0, 0, USER)),
+                ("setresuid to a user", libc::syscall(libc::SYS_setresuid, 1000, 1000, USER)),
+                ("setresuid for ever", libc::syscall(libc::SYS_setresuid, PROXY_USERS.start, PROXY_USERS.start, 0)),
                 ("process_vm_readv", libc::syscall(libc::SYS_process_vm_readv, libc::getppid(), 0, 0, 0, 0, 0)),
                 ("unlink", libc::unlink(c"/tmp/nothing".as_ptr()).into()),
                 ("chdir", libc::chdir(c"/".as_ptr()).into()),
@@ -294,9 +358,9 @@ mod tests {
 
     #[test]
     fn a_confined_process_opens_no_file_and_no_socket_and_traces_nobody() {
-        for role in [Role::Acceptor, Role::UserProxy] {
+        for role in [Role::Acceptor, Role::UserProxy { of: 7 }] {
             let lines = inside(role, try_what_is_forbidden);
-            assert!(lines.len() >= 11, "{role:?}: {lines:?}");
+            assert!(lines.len() >= 14, "{role:?}: {lines:?}");
             // Where the kernel has no Landlock, a file that anybody may read can be read, and that is told.
             let told = |line: &String| line.starts_with("Landlock: ");
             let opens = |line: &String| line == "open: DONE" && lines.iter().any(told);
@@ -310,15 +374,18 @@ mod tests {
         if !geteuid().is_root() {
             return;
         }
-        let lines = inside(Role::UserProxy, |lines| {
+        let lines = inside(Role::UserProxy { of: 7 }, |lines| {
             let none = threads::capabilities(None).is_ok_and(|sets| sets.permitted.is_empty());
             lines.push(format!("user {} {none}", geteuid().as_raw()));
             let (near, _far) = UnixStream::pair().unwrap();
             lines.push(format!("empty {}", !endpoint::passed::lie_in(&near)));
             endpoint::passed::collect_circles();
+            // SAFETY: a call with numbers. It would take on the acceptor's user again, if the filter let it.
+            let back = unsafe { libc::syscall(libc::SYS_setresuid, USER, USER, USER) };
+            lines.push(format!("back {}", back == 0));
             lines.push(format!("thread {}", std::thread::spawn(|| 7).join().is_ok_and(|n| n == 7)));
         });
         let said = lines.iter().filter(|line| !line.starts_with("Landlock: ")).collect::<Vec<_>>();
-        assert_eq!(said, [&format!("user {USER} true"), "empty true", "thread true"]);
+        assert_eq!(said, [&format!("user {} true", 0x7000_0007), "empty true", "back false", "thread true"]);
     }
 }

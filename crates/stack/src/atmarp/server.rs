@@ -2,9 +2,10 @@
 //!
 //! A station is entered when it registers (a request for its own address), when it asks for another, and when it
 //! answers the InATMARP request that each circuit gets on which nobody is known. After 20 minutes it is asked once more
-//! on its circuit, and forgotten if it says nothing. Another station that claims an entered address is refused while
-//! the first one's circuit is open; the number in a packet is no proof, so that an entry moves to another open circuit
-//! only if the network has said that its station is there.
+//! on its circuit, and forgotten if it says nothing. Another station that claims an entered address is refused until
+//! then, also after the first one's circuit has gone; the number in a packet is no proof, so that an entry moves to
+//! another circuit only if the network has said that its station is there. Configuration can tie a circuit to addresses:
+//! it gets no others, and no other circuit gets these.
 //!
 //! Each packet costs the logarithm of the table: deadlines and each circuit's entries are in order.
 
@@ -28,6 +29,8 @@ const MAX_TURN: usize = 256;
 struct Entry {
     end: End,
     circuit: u32,
+    /// The number at the circuit's far end, as the network had said when this was entered.
+    proven: AtmAddress,
     heard: Time,
     /// It has been asked at this time whether it is still there.
     asked: Option<Time>,
@@ -70,8 +73,13 @@ pub struct Server {
     circuits: BTreeMap<u32, Circuit>,
     /// When each circuit is asked on which nobody is known.
     unknown: BTreeSet<(Time, u32)>,
-    /// Circuits that are gone and have entries.
-    closed: BTreeSet<u32>,
+    /// Circuits that are gone and have entries, with the number of who was there ...
+    closed: BTreeMap<u32, AtmAddress>,
+    /// ... and those of each number.
+    former: BTreeSet<(AtmAddress, u32)>,
+    /// Addresses that configuration ties to circuits, and those of each circuit.
+    tied: BTreeMap<Ipv4Addr, u32>,
+    ties: BTreeSet<(u32, Ipv4Addr)>,
     max_entries: usize,
     out: Queue<u32, Packet>,
     /// Nothing is asked before: there was no room.
@@ -92,7 +100,10 @@ impl Server {
             shares: Shares::default(),
             circuits: BTreeMap::new(),
             unknown: BTreeSet::new(),
-            closed: BTreeSet::new(),
+            closed: BTreeMap::new(),
+            former: BTreeSet::new(),
+            tied: BTreeMap::new(),
+            ties: BTreeSet::new(),
             max_entries,
             out: Queue::new(max_entries.clamp(16, 1024)),
             pause: Time::ZERO,
@@ -111,6 +122,42 @@ impl Server {
         self.entries.get(&ip).map(|entry| (&entry.end, entry.circuit))
     }
 
+    /// Whether an entry's circuit is open, and leads to who was entered: another station may have its number since.
+    pub fn is_there(&self, ip: Ipv4Addr) -> bool {
+        self.entries.get(&ip).is_some_and(|entry| self.stands_on_its_circuit(entry))
+    }
+
+    fn stands_on_its_circuit(&self, entry: &Entry) -> bool {
+        self.circuits.get(&entry.circuit).is_some_and(|state| {
+            entry.proven == AtmAddress::NONE || state.number == entry.proven
+        })
+    }
+
+    /// By configuration a circuit has an address. It gets no others but those that it is tied to, and no other circuit
+    /// gets these.
+    pub fn tie(&mut self, circuit: u32, ip: Ipv4Addr) {
+        if let Some(before) = self.tied.insert(ip, circuit) {
+            self.ties.remove(&(before, ip));
+        }
+        self.ties.insert((circuit, ip));
+        if self.entries.get(&ip).is_some_and(|entry| entry.circuit != circuit) {
+            self.take(ip);
+        }
+    }
+
+    /// Whether configuration lets a circuit have an address.
+    fn may_have(&self, circuit: u32, ip: Ipv4Addr) -> bool {
+        match self.tied.get(&ip) {
+            Some(owner) => *owner == circuit,
+            None => self.ties_of(circuit).next().is_none(),
+        }
+    }
+
+    fn ties_of(&self, circuit: u32) -> impl Iterator<Item = Ipv4Addr> + '_ {
+        let all = (circuit, Ipv4Addr::UNSPECIFIED)..=(circuit, Ipv4Addr::BROADCAST);
+        self.ties.range(all).map(|(_, ip)| *ip)
+    }
+
     /// The addresses of a circuit, the one that was heard of last at the end.
     pub fn addresses(&self, circuit: u32) -> impl DoubleEndedIterator<Item = Ipv4Addr> + '_ {
         self.shares.entries(circuit).map(|(_, ip)| ip)
@@ -123,10 +170,17 @@ impl Server {
 
     /// A circuit has been opened: whoever is there is asked for its address.
     pub fn add_circuit(&mut self, circuit: u32, now: Time) {
-        self.closed.remove(&circuit);
+        self.reopen(circuit);
         self.ask_from(circuit, Backoff::new(now));
         self.set_number(circuit, AtmAddress::NONE);
         self.ask_unknown(now);
+    }
+
+    /// A circuit is not one of those that are gone and have entries.
+    fn reopen(&mut self, circuit: u32) {
+        if let Some(number) = self.closed.remove(&circuit) {
+            self.former.remove(&(number, circuit));
+        }
     }
 
     /// The number at a circuit's far end, as the network has said. What a packet says proves nothing.
@@ -182,13 +236,17 @@ impl Server {
         true
     }
 
-    /// A circuit has been closed. Its stations stay for their time, but others may claim their addresses.
+    /// A circuit has been closed. Its stations stay for their time, and nobody else may claim their addresses.
     pub fn remove_circuit(&mut self, circuit: u32) {
-        if let Some(state) = self.circuits.remove(&circuit) {
-            self.unknown.remove(&(state.backoff.next(), circuit));
+        for ip in self.ties_of(circuit).collect::<Vec<_>>() {
+            self.tied.remove(&ip);
+            self.ties.remove(&(circuit, ip));
         }
+        let Some(state) = self.circuits.remove(&circuit) else { return };
+        self.unknown.remove(&(state.backoff.next(), circuit));
         if self.shares.count(circuit) > 0 {
-            self.closed.insert(circuit);
+            self.closed.insert(circuit, state.number);
+            self.former.insert((state.number, circuit));
         }
         self.counters.drop_n(DropReason::Closed, self.out.forget(|of, _| *of == circuit));
     }
@@ -245,23 +303,33 @@ impl Server {
         sender.ip.filter(|_| claim == Claim::Entered)
     }
 
-    /// Whether a claim on a circuit comes of the station that is entered.
+    /// The number at a circuit's far end, as the network says.
+    fn number(&self, circuit: u32) -> AtmAddress {
+        self.circuits.get(&circuit).map_or(AtmAddress::NONE, |state| state.number)
+    }
+
+    /// Whether a claim on a circuit comes of the station that is entered: the network has said so, or it names nobody
+    /// and the circuit is the same.
     fn is_of(&self, entry: &Entry, end: &End, circuit: u32) -> bool {
-        let number = self.circuits.get(&circuit).map_or(AtmAddress::NONE, |state| state.number);
-        let is_there = circuit == entry.circuit || number != AtmAddress::NONE && number == entry.end.number;
+        let number = self.number(circuit);
+        let is_there = match entry.proven {
+            AtmAddress::NONE => circuit == entry.circuit || number != AtmAddress::NONE && number == entry.end.number,
+            proven => number == proven,
+        };
         is_there && same_station(end, circuit, &entry.end, entry.circuit)
     }
 
     /// Enters or refreshes a station.
     fn enter(&mut self, circuit: u32, end: End, now: Time) -> Claim {
         let Some(ip) = end.ip else { return Claim::Refused };
-        if Some(ip) == self.own.ip {
+        if Some(ip) == self.own.ip || !self.may_have(circuit, ip) {
             self.duplicates += 1;
             return Claim::Refused;
         }
         let mut claim = Claim::Entered;
         if let Some(entry) = self.entries.get(&ip) {
-            if self.circuits.contains_key(&entry.circuit) && !self.is_of(entry, &end, circuit) {
+            let stands = self.stands_on_its_circuit(entry) || now < entry.heard + SERVER_AGEING;
+            if stands && !self.is_of(entry, &end, circuit) {
                 self.duplicates += 1;
                 return Claim::Refused;
             }
@@ -272,7 +340,7 @@ impl Server {
             self.counters.drop_one(DropReason::TableFull);
             return Claim::Refused;
         }
-        self.put(ip, Entry { end, circuit, heard: now, asked: None });
+        self.put(ip, Entry { end, circuit, proven: self.number(circuit), heard: now, asked: None });
         if let Some(state) = self.circuits.get_mut(&circuit)
             && !std::mem::replace(&mut state.is_known, true)
         {
@@ -293,16 +361,21 @@ impl Server {
         self.due.remove(&(entry.due(), ip));
         self.shares.remove(entry.circuit, (entry.heard, ip));
         if self.shares.count(entry.circuit) == 0 {
-            self.closed.remove(&entry.circuit);
+            self.reopen(entry.circuit);
         }
         Some(entry)
     }
 
-    /// Where the table is full, an entry ends for one of `circuit`: one whose circuit is gone, or of the circuit that
-    /// has most, if that are at least two more than its own; of these the one that was not heard of for the longest
-    /// time. False if there is none.
+    /// Where the table is full, an entry ends for one of `circuit`: of the circuit that has most, if that are at least
+    /// two more than its own; else of a former circuit of the same station; else, for a circuit without entries, of one
+    /// that is gone. Who has entries pushes out no other station's, whose claim stands. Of a circuit's entries that one
+    /// ends that was not heard of for the longest time. False if there is none.
     fn makes_room(&mut self, circuit: u32) -> bool {
-        let yields = self.closed.first().copied().or_else(|| self.shares.who_yields(circuit));
+        let number = self.number(circuit);
+        let of_station = self.former.range((number, 0)..).next().filter(|(of, _)| number != AtmAddress::NONE && *of == number);
+        let own_former = of_station.map(|(_, former)| *former);
+        let gone = || self.closed.keys().next().copied().filter(|_| self.shares.count(circuit) == 0);
+        let yields = self.shares.who_yields(circuit).or(own_former).or_else(gone);
         let Some(oldest) = yields.and_then(|yields| self.addresses(yields).next()) else { return false };
         self.counters.drop_one(DropReason::TableFull);
         self.take(oldest).is_some()
@@ -314,7 +387,7 @@ impl Server {
             let due = self.due.first().filter(|(at, _)| *at <= now && self.pause <= now);
             let Some((_, ip)) = due.copied() else { break };
             let Some(entry) = self.entries.get(&ip).copied() else { break };
-            if !self.circuits.contains_key(&entry.circuit) {
+            if !self.stands_on_its_circuit(&entry) {
                 self.take(ip);
             } else if entry.asked.is_some() {
                 self.take(ip);

@@ -125,8 +125,10 @@ impl IpInterface {
         if let Some(circuit) = self.index.of_address(ip).find(|circuit| self.is_believed(*circuit)) {
             return Some(Way { circuit, resolved: false });
         }
-        if let Some((end, circuit)) = self.server.as_ref().and_then(|server| server.entry(ip)) {
-            let open = Some(circuit).filter(|circuit| self.circuits.contains_key(circuit));
+        if let Some(server) = &self.server
+            && let Some((end, circuit)) = server.entry(ip)
+        {
+            let open = Some(circuit).filter(|circuit| self.circuits.contains_key(circuit) && server.is_there(ip));
             if let Some(circuit) = open.or_else(|| self.index.of_number(end.number)) {
                 return Some(Way { circuit, resolved: false });
             }

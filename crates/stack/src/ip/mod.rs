@@ -193,6 +193,7 @@ impl IpInterface {
         self.insert_circuit(circuit, fresh);
         if let Some(server) = &mut self.server {
             server.add_circuit(circuit, now);
+            peer.into_iter().for_each(|ip| server.tie(circuit, ip));
         }
         self.review();
     }
@@ -238,6 +239,8 @@ impl IpInterface {
         for (circuit, state) in &self.circuits {
             server.add_circuit(*circuit, now);
             server.set_number(*circuit, state.number);
+            let said = state.inverse.peer().filter(|_| state.inverse.is_static()).and_then(|peer| peer.ip);
+            said.into_iter().for_each(|ip| server.tie(*circuit, ip));
         }
         self.server = Some(server);
         self.index_anew();

@@ -1,5 +1,9 @@
 //! The broadcast and unknown server (af-lane-0021 section 8): what a client sends it goes to all clients of the LAN.
+//!
+//! A frame from a MAC address of another station is dropped: whoever learns from senders would look for that station
+//! at this client's.
 
+use super::speakers::Speakers;
 use super::tree::Tree;
 use super::{Action, Link, Outbox, Service, outputs};
 use crate::places::who_yields;
@@ -14,6 +18,9 @@ pub struct Unknown {
     max_clients: usize,
     clients: BTreeMap<Link, Aesa>,
     forward: Tree,
+    speakers: Speakers,
+    /// The last time that was told.
+    now: Time,
     out: Outbox,
 }
 
@@ -26,8 +33,20 @@ impl Unknown {
             max_clients,
             clients: BTreeMap::new(),
             forward: Tree::new(Service::Multicast),
+            speakers: Speakers::default(),
+            now: Time::ZERO,
             out: Outbox::default(),
         }
+    }
+
+    /// The time at which what comes next comes.
+    pub fn set_time(&mut self, now: Time) {
+        self.now = self.now.max(now);
+    }
+
+    /// The stations that have registered a MAC address with the LES: frames from these are theirs alone.
+    pub fn set_registrations(&mut self, all: impl Iterator<Item = ([u8; 6], Aesa)>) {
+        self.speakers.register(all);
     }
 
     /// Calls from clients.
@@ -105,13 +124,17 @@ impl Unknown {
 
     /// A frame has come from a client: it goes to all, and its sender knows it by its identifier.
     pub fn handle_frame(&mut self, link: Link, frame: &[u8]) {
-        let passes = if is_control(frame) {
-            Control::parse(frame).is_ok_and(|control| control.operation == Operation::FLUSH)
+        let (passes, source) = if is_control(frame) {
+            (Control::parse(frame).is_ok_and(|control| control.operation == Operation::FLUSH), None)
         } else {
-            Data::parse(frame).is_ok()
+            let data = Data::parse(frame);
+            (data.is_ok(), data.ok().and_then(|data| data.frame.get(6..)?.first_chunk::<6>().copied()))
         };
+        let station = self.clients.get(&link).map(|client| client.without_selector());
+        let is_own = source.zip(station).is_none_or(|(of, by)| self.speakers.may_speak(of, by, self.now));
         match self.forward.up() {
             _ if !passes => self.out.counters.drop_one(DropReason::Malformed),
+            _ if !is_own => self.out.counters.drop_one(DropReason::NotPermitted),
             forward => match forward.zip(self.clients.get(&link)) {
                 Some((forward, client)) => {
                     self.out.act_for(Some(*client));
@@ -124,6 +147,7 @@ impl Unknown {
 
     /// Releases the call of a client that does not answer the forward call.
     pub fn handle_timeout(&mut self, now: Time) {
+        self.set_time(now);
         let silent = self.forward.handle_timeout(now, &mut self.out);
         self.expel(&silent);
     }

@@ -12,6 +12,7 @@ mod client;
 mod configuration;
 mod frames;
 mod server;
+mod speakers;
 mod tree;
 
 pub use bus::Unknown;

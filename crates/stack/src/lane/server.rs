@@ -3,6 +3,7 @@
 use super::tree::Tree;
 use super::{Action, BROADCAST, Link, Outbox, Service, flag, outputs, response_to};
 use crate::places::who_yields;
+use crate::reservations::Reservations;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use wire::aesa::Aesa;
@@ -12,6 +13,8 @@ use wire::{DropReason, Time};
 
 /// MAC addresses of a client.
 const MAX_ADDRESSES: usize = 64;
+/// MAC addresses that are kept for clients that have left.
+const MAX_KEPT: usize = 4096;
 /// How long a call may be there without a client that has joined (C7's default).
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -39,6 +42,16 @@ struct Client {
 }
 
 impl Client {
+    /// Whose addresses it has: the caller's, or the station that it says it is where the network names nobody.
+    fn station(&self, says: Aesa) -> Aesa {
+        self.from.unwrap_or(says).without_selector()
+    }
+
+    /// Its station and addresses.
+    fn leaves(&self) -> (Aesa, BTreeSet<[u8; 6]>) {
+        (self.station(self.atm), self.addresses.clone())
+    }
+
     /// Whether an address is its own already, or may be.
     fn has_room(&self, address: &[u8; 6]) -> bool {
         self.addresses.contains(address) || self.addresses.len() < MAX_ADDRESSES
@@ -52,8 +65,16 @@ pub struct Server {
     bus: Aesa,
     max_clients: usize,
     clients: BTreeMap<Link, Client>,
+    /// Addresses of clients that have left: each waits for its station.
+    kept: Reservations<[u8; 6], Aesa>,
+    /// The last time that was told.
+    now: Time,
+    /// Goes up with each change of who has which address.
+    revision: u64,
     distribute: Tree,
     out: Outbox,
+    /// Claims to an address that another station has.
+    pub duplicates: u64,
 }
 
 outputs!(Server);
@@ -62,7 +83,37 @@ impl Server {
     /// The server of a LAN whose BUS has this address, for at most so many clients.
     pub fn new(name: Octets<32>, bus: Aesa, max_clients: usize) -> Self {
         let distribute = Tree::new(Service::Control);
-        Server { name, bus, max_clients, clients: BTreeMap::new(), distribute, out: Outbox::default() }
+        Server {
+            name,
+            bus,
+            max_clients,
+            clients: BTreeMap::new(),
+            kept: Reservations::new(MAX_ADDRESSES, MAX_KEPT),
+            now: Time::ZERO,
+            revision: 0,
+            distribute,
+            out: Outbox::default(),
+            duplicates: 0,
+        }
+    }
+
+    /// The time at which what comes next comes.
+    pub fn set_time(&mut self, now: Time) {
+        self.now = self.now.max(now);
+    }
+
+    /// Another number after each change of [`Server::registrations`].
+    pub const fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// Each MAC address with its station: of clients, and of those that have left in the last 20 minutes.
+    pub fn registrations(&self) -> impl Iterator<Item = ([u8; 6], Aesa)> + '_ {
+        let of_client = |client: &Client| {
+            let station = client.station(client.atm);
+            client.addresses.iter().map(move |address| (*address, station)).collect::<Vec<_>>()
+        };
+        self.clients.values().flat_map(of_client).chain(self.kept.iter(self.now))
     }
 
     /// Clients that have joined: identifier and ATM address.
@@ -72,6 +123,7 @@ impl Server {
 
     /// Somebody calls.
     pub fn handle_incoming(&mut self, link: Link, from: Option<Aesa>, service: Service, now: Time) {
+        self.set_time(now);
         let reason = match service {
             Service::Control if self.clients.len() < self.max_clients || self.makes_room(from) => None,
             Service::Control => Some(DropReason::TableFull),
@@ -138,7 +190,16 @@ impl Server {
 
     /// Who is not on the distribute call is not in the LAN.
     fn expel(&mut self, lost: &[Aesa]) {
-        self.out.release_where(&mut self.clients, |client| client.lecid != 0 && lost.contains(&client.atm));
+        let is_lost = |client: &Client| client.lecid != 0 && lost.contains(&client.atm);
+        let left: Vec<_> = self.clients.values().filter(|client| is_lost(client)).map(Client::leaves).collect();
+        left.into_iter().for_each(|left| self.keep(left));
+        self.out.release_where(&mut self.clients, is_lost);
+    }
+
+    /// A client leaves its addresses; nobody else may have them for a while.
+    fn keep(&mut self, (station, addresses): (Aesa, BTreeSet<[u8; 6]>)) {
+        addresses.into_iter().for_each(|address| self.kept.reserve(address, station, self.now));
+        self.revision += 1;
     }
 
     /// A call is gone.
@@ -151,6 +212,7 @@ impl Server {
             && client.lecid != 0
         {
             self.distribute.remove(client.atm, &mut self.out);
+            self.keep(client.leaves());
         }
     }
 
@@ -186,16 +248,21 @@ impl Server {
         }
     }
 
-    /// Whether another client has registered an address.
-    fn is_of_another(&self, link: Link, address: &[u8; 6]) -> bool {
+    /// Whether another client has registered an address, or a station that has left not long ago. `says`: the station
+    /// that this one says it is.
+    fn is_of_another(&self, link: Link, says: Aesa, address: &[u8; 6]) -> bool {
+        let Some(client) = self.clients.get(&link) else { return true };
         self.clients.iter().any(|(other, client)| *other != link && client.addresses.contains(address))
+            || self.kept.is_of_another(*address, client.station(says), self.now)
     }
 
     /// Whether a client may say where a destination is, or is no more: a proxy may, of all that nobody else has
     /// registered.
     fn may_speak_for(&self, link: Link, destination: Destination) -> bool {
-        let is_foreign = matches!(destination, Destination::Mac(address) if self.is_of_another(link, &address));
-        self.clients.get(&link).is_some_and(|client| client.is_proxy) && !is_foreign
+        let Some(client) = self.clients.get(&link) else { return false };
+        let is_foreign =
+            matches!(destination, Destination::Mac(address) if self.is_of_another(link, client.atm, &address));
+        client.is_proxy && !is_foreign
     }
 
     fn distribute(&mut self, frame: &[u8]) {
@@ -219,13 +286,16 @@ impl Server {
             _ if others => Some(status::ATM),
             _ if twin => Some(status::DUPLICATE_ATM),
             Some(address) if address[0] & 1 != 0 => Some(status::DESTINATION),
-            Some(address) if self.is_of_another(link, &address) => Some(status::DUPLICATE_DESTINATION),
+            Some(address) if self.is_of_another(link, request.source_atm, &address) => {
+                Some(status::DUPLICATE_DESTINATION)
+            }
             _ if request.lan_type > 1 || request.max_frame > 1 => Some(status::REQUEST),
             _ if !request.name.get().is_empty() && request.name != self.name => Some(status::REQUEST),
             _ if client.lecid != 0 && client.atm != request.source_atm => Some(status::ATM),
             _ => None,
         };
         if let Some(refusal) = refusal {
+            self.duplicates += u64::from([status::DUPLICATE_ATM, status::DUPLICATE_DESTINATION].contains(&refusal));
             return self.out.control(link, &response_to(request, refusal));
         }
         let is_new = client.lecid == 0;
@@ -236,6 +306,10 @@ impl Server {
         };
         let Some(client) = self.clients.get_mut(&link) else { return };
         client.addresses.extend(address);
+        if let Some(address) = address {
+            self.kept.take(address);
+        }
+        self.revision += 1;
         (client.lecid, client.atm) = (lecid, request.source_atm);
         client.is_proxy = request.flags & flag::PROXY != 0;
         // A request that is repeated after the answer was lost is answered again.
@@ -276,15 +350,19 @@ impl Server {
             (Destination::Mac(address), Operation::UNREGISTER) => {
                 let client = self.clients.get_mut(&link);
                 let had = client.is_some_and(|client| client.addresses.remove(&address));
+                self.revision += 1;
                 if had { 0 } else { status::DESTINATION }
             }
             (Destination::Mac(address), _) if address[0] & 1 == 0 => {
-                let is_taken = self.is_of_another(link, &address);
+                let is_taken = self.is_of_another(link, request.source_atm, &address);
+                self.duplicates += u64::from(is_taken);
                 match self.clients.get_mut(&link) {
                     _ if is_taken => status::DUPLICATE_DESTINATION,
                     Some(client) if client.atm != request.source_atm => status::ATM,
                     Some(client) if client.has_room(&address) => {
                         client.addresses.insert(address);
+                        self.kept.take(address);
+                        self.revision += 1;
                         0
                     }
                     _ => status::RESOURCES,
@@ -297,6 +375,8 @@ impl Server {
 
     /// Releases calls on which nobody has joined, or whose client does not answer the distribute call.
     pub fn handle_timeout(&mut self, now: Time) {
+        self.set_time(now);
+        self.kept.expire(now);
         let late = |client: &Client| client.until <= now && (client.lecid == 0 || client.joining.is_some());
         let late: Vec<Link> = self.clients.iter().filter(|(_, client)| late(client)).map(|(link, _)| *link).collect();
         for link in late {

@@ -86,11 +86,13 @@ impl Machine for Server {
         Server::handle_party(self, link, party, joined);
     }
 
-    fn handle_released(&mut self, link: Link, _: Time) {
+    fn handle_released(&mut self, link: Link, now: Time) {
+        self.set_time(now);
         Server::handle_released(self, link);
     }
 
-    fn handle_frame(&mut self, link: Link, frame: &[u8], _: Time) {
+    fn handle_frame(&mut self, link: Link, frame: &[u8], now: Time) {
+        self.set_time(now);
         Server::handle_frame(self, link, frame);
     }
 
@@ -122,7 +124,8 @@ impl Machine for Unknown {
         Unknown::handle_released(self, link);
     }
 
-    fn handle_frame(&mut self, link: Link, frame: &[u8], _: Time) {
+    fn handle_frame(&mut self, link: Link, frame: &[u8], now: Time) {
+        self.set_time(now);
         Unknown::handle_frame(self, link, frame);
     }
 

@@ -32,6 +32,8 @@ pub struct Servers {
     bus: Shell<Unknown>,
     own: Aesa,
     epoch: Instant,
+    /// The revision of the LES's registrations that the BUS has.
+    told: u64,
 }
 
 impl Servers {
@@ -59,6 +61,7 @@ impl Servers {
             bus: Shell::new(Unknown::new(max_clients), open()?, third, BUS, &[Service::Multicast])?,
             own,
             epoch: Instant::now(),
+            told: 0,
         })
     }
 
@@ -98,6 +101,12 @@ impl Servers {
         let now = self.now();
         let lecs = self.lecs.turn(now)?;
         let les = self.les.turn(now)?;
+        // Who has registered a MAC address with the LES alone sends frames from it by the BUS.
+        let (les_machine, bus_machine) = (&self.les.machine, &mut self.bus.machine);
+        if self.told != les_machine.revision() {
+            self.told = les_machine.revision();
+            bus_machine.set_registrations(les_machine.registrations());
+        }
         Ok(self.bus.turn(now)? || les || lecs)
     }
 

@@ -147,3 +147,78 @@ fn a_station_that_does_not_answer_keeps_others_of_a_lan_waiting_for_a_few_second
     let added = std::iter::from_fn(|| les.poll()).filter(|action| matches!(action, Action::AddParty { .. }));
     assert_eq!((added.count(), les.clients().count()), (2, 1));
 }
+
+/// A JOIN of a station with a MAC address of its own choice, by a call that the network says is the station's.
+fn joins_at(les: &mut Server, call: u64, station: usize, address: [u8; 6], at: u64) -> u16 {
+    let (link, now) = (Link::Taken(call), Time::from_millis(at * 1000));
+    les.handle_timeout(now);
+    les.handle_incoming(link, Some(aesa(station)), Service::Control, now);
+    let request = Control { source: Destination::Mac(address), ..join(station) };
+    les.handle_frame(link, &octets(&request));
+    while let Some(action) = les.poll() {
+        // The station is on the distribute call at once.
+        if let Action::Call { link, .. } = action {
+            les.handle_up(link);
+        }
+        if let Action::AddParty { link, to } = action {
+            les.handle_party(link, to, true);
+        }
+    }
+    let answers = std::iter::from_fn(|| les.poll_frame()).filter(|(to, _)| *to == link);
+    answers.filter_map(|(_, octets)| Control::parse(&octets).ok()).last().expect("an answer").status
+}
+
+#[test]
+fn a_second_user_gets_the_mac_address_of_a_station_that_has_left_after_twenty_minutes_and_not_before() {
+    let (granted, duplicate) = (0, 4);
+    let mut les = Server::new(name(), aesa(BUS), 8);
+    assert_eq!(joins_at(&mut les, 1, A, mac(A), 0), granted);
+    les.set_time(Time::from_millis(10_000));
+    les.handle_released(Link::Taken(1));
+    assert_eq!(joins_at(&mut les, 2, B, mac(A), 11), duplicate);
+    assert_eq!((les.duplicates, les.registrations().collect::<Vec<_>>()), (1, vec![(mac(A), aesa(A).without_selector())]));
+    // By REGISTER neither.
+    assert_eq!(joins_at(&mut les, 2, B, mac(B), 12), granted);
+    let registers = Control { operation: Operation::REGISTER, lecid: 1, source: Destination::Mac(mac(A)), ..join(B) };
+    les.handle_frame(Link::Taken(2), &octets(&registers));
+    let answer = les.poll_frame().and_then(|(_, octets)| Control::parse(&octets).ok()).expect("an answer");
+    assert_eq!((answer.status, les.duplicates), (duplicate, 2));
+    // The first user's station is back.
+    assert_eq!(joins_at(&mut les, 3, A, mac(A), 13), granted);
+    les.set_time(Time::from_millis(20_000));
+    les.handle_released(Link::Taken(3));
+    les.handle_released(Link::Taken(2));
+    assert_eq!(joins_at(&mut les, 4, B, mac(A), 20 + 1199), duplicate);
+    les.handle_released(Link::Taken(4));
+    assert_eq!(joins_at(&mut les, 5, B, mac(A), 20 + 1200), granted);
+}
+
+#[test]
+fn a_second_users_frames_from_the_first_ones_mac_address_do_not_pass_the_bus() {
+    let mut bus = Unknown::new(8);
+    for (call, station) in [(1, A), (2, B)] {
+        bus.handle_incoming(Link::Taken(call), Some(aesa(station)), Service::Multicast);
+        bus.handle_up(Link::Taken(call));
+    }
+    let forward = std::iter::from_fn(|| bus.poll()).find_map(|action| match action {
+        Action::Call { link, .. } => Some(link),
+        _ => None,
+    });
+    bus.handle_up(forward.expect("the forward call"));
+    let passes = |bus: &mut Unknown, call, from: [u8; 6], at: u64| {
+        bus.set_time(Time::from_millis(at * 1000));
+        let data = [&[0, 9][..], &[0xff; 6], &from, &[8, 0], &[0; 46]].concat();
+        bus.handle_frame(Link::Taken(call), &data);
+        bus.poll_frame().is_some()
+    };
+    let refused = |bus: &Unknown| bus.counters().dropped(DropReason::NotPermitted);
+    assert!(passes(&mut bus, 1, mac(A), 0));
+    assert!(!passes(&mut bus, 2, mac(A), 1) && !passes(&mut bus, 2, mac(A), 1199));
+    assert_eq!(refused(&bus), 2);
+    assert!(passes(&mut bus, 2, mac(B), 1199) && passes(&mut bus, 1, mac(A), 1199), "the first one's pass all the time");
+    assert!(passes(&mut bus, 2, mac(A), 1199 + 1200), "after twenty minutes of silence");
+    // Who is registered with the LES has its address though another was heard from there.
+    bus.set_registrations([(mac(A), aesa(A).without_selector())].into_iter());
+    assert!(passes(&mut bus, 1, mac(A), 2400) && !passes(&mut bus, 2, mac(A), 2400));
+    assert_eq!(refused(&bus), 3);
+}
