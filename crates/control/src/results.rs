@@ -11,7 +11,7 @@ use crate::history::WrongRevision;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stack::oam::{Statistics, Tracer};
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -279,7 +279,7 @@ pub struct HostAddresses {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Serving {
     /// The address that answers.
-    pub serving: Ipv4Addr,
+    pub serving: IpAddr,
     /// The host.
     pub host: String,
     /// The circuit there.
@@ -318,7 +318,7 @@ pub struct LaneJoined {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Listening {
     /// Address and TCP port.
-    pub listening: SocketAddrV4,
+    pub listening: SocketAddr,
     /// The host.
     pub host: String,
     /// The circuit there.
