@@ -21,6 +21,7 @@ pub mod outfile;
 pub mod output;
 pub mod ready;
 mod reconnect;
+mod recorded;
 mod signals;
 mod supervisor;
 pub mod target;
@@ -35,7 +36,7 @@ pub use commands::{schema, ttcp};
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
-    apply, call, capture, circuit, config, demo, doctor, drops, elsewhere, explain, export, ip, lane, link, myrinet,
+    apply, call, capture, circuit, config, demo, doctor, drops, elsewhere, explain, export, inject, ip, lane, link, myrinet,
     oam, ping, recording, relay, run, status, trace, transfer, up, vm,
 };
 use context::Context;
@@ -136,8 +137,10 @@ enum Command {
     Vm(vm::Vm),
     /// Record the traffic of a link, for tshark
     Capture(capture::Capture),
-    /// Play back a recording of `atmtcp write` or `cellway capture --format atmtcp`
+    /// Play back a capture (pcap, pcapng) or a recording of `atmtcp write`
     Replay(recording::Replay),
+    /// Put cells and PDUs on a link as no station would: wrong, lost, doubled, late
+    Inject(inject::Inject),
     /// Measure this machine; runs `cellway-lab bench`
     #[command(disable_help_flag = true)]
     Bench(elsewhere::Words),
@@ -228,6 +231,7 @@ fn perform(context: &Context, command: &Command) -> Result<()> {
         Command::Vm(vm) => vm::run(context, vm),
         Command::Capture(capture) => capture::run(context, capture),
         Command::Replay(replay) => recording::run(context, replay),
+        Command::Inject(inject) => inject::run(context, inject),
         Command::Bench(words) => elsewhere::run(context, Some("bench"), words),
         Command::Lab(words) => elsewhere::run(context, None, words),
         Command::Doctor => doctor::run(context),

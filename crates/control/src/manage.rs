@@ -3,23 +3,24 @@
 mod calls;
 pub(crate) mod oam;
 mod once;
+mod traffic;
 
 use crate::asking::Asking;
 use crate::audit::Who;
 use crate::calls::call_controller::Channel;
 use crate::capture::pump::Capture;
-use crate::capture::{self, pump};
 pub use crate::config::MAX_DESCRIPTION_OCTETS;
 use crate::config::{self, Config};
 use crate::controller::{Applying, Controller, DISK_PATIENCE, May};
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::inject::Injection;
 use crate::intent::ChangeOutcome;
 use crate::kinds::{KindRequest, Running};
 use crate::memory::Available;
 use crate::objects::{LinkSpec, Spec};
 use crate::once::Ticket;
 use crate::policy::Role;
-use crate::protocol::{Applied, Capturing, Done, LinkAdded, LinkRemoved, LinkSet, Message, OLDEST, Request, VERSION};
+use crate::protocol::{Applied, Done, LinkAdded, LinkRemoved, LinkSet, Message, OLDEST, Request, VERSION};
 use crate::sources::commands::Written;
 use crate::status::Which;
 use crate::{description, export, path, policy, status};
@@ -27,11 +28,11 @@ use anyhow::{Result, anyhow};
 use endpoint::seqpacket::Peer;
 use host::quota::{Amounts, Limits};
 use host::service::{Handler, Reply, Takes};
-use net::TapConfig;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use wire::CircuitId;
@@ -45,6 +46,10 @@ pub struct Manager {
     memory: Available,
     /// Captures that have begun, and whose they are.
     captures: Mutex<Vec<(Peer, Capture)>>,
+    /// Injections that have begun, and whose they are.
+    injections: Mutex<Vec<(Peer, Injection)>>,
+    /// The number of the next capture's tap.
+    next_tap: AtomicU64,
     /// What is done after a description was applied by command.
     applied: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
@@ -53,7 +58,15 @@ impl Manager {
     /// Answers for a network.
     pub fn new(controller: Arc<Controller>) -> Self {
         let owner = rustix::process::getuid().as_raw();
-        Manager { controller, owner, memory: Available::now(), captures: Mutex::default(), applied: OnceLock::new() }
+        Manager {
+            controller,
+            owner,
+            memory: Available::now(),
+            captures: Mutex::default(),
+            injections: Mutex::default(),
+            next_tap: AtomicU64::new(1),
+            applied: OnceLock::new(),
+        }
     }
 
     /// Says in a line how much memory users may have together, and why.
@@ -128,38 +141,10 @@ impl Manager {
             Request::Confirm { undo } => self.end_trial(undo, by),
             Request::Export => answer(&controller.with_intent(export::exported)?),
             Request::CaptureStart { link, circuits, buffer_mib } => {
-                let circuits = circuits.iter().map(|c| c.parse()).collect::<Result<Vec<CircuitId>, _>>()?;
-                let to = pump::accept(fds)?;
-                let tap = TapConfig::of_mib(buffer_mib.min(capture::MAX_BUFFER_MIB) as usize, circuits);
-                let config = tap.clone();
-                let name = controller.link_name(&controller.find_link(&link)?);
-                let of_name = name.clone();
-                let id = engine.with(move |core| {
-                    let id = core.fabric.find_link(&of_name).ok_or_else(|| anyhow!("the link is gone"))?;
-                    if core.network.has_tap(id) {
-                        return Err(anyhow!("another capture of this link is under way"));
-                    }
-                    core.network.set_tap(id, Some(tap));
-                    Ok(id)
-                })??;
-                let begun = || -> Result<u64> {
-                    let epoch = self.epoch_unix_nanos()?;
-                    // Whoever takes the right away either is seen here, or finds the capture in the list.
-                    let mut captures = self.captures();
-                    controller.with_config(may).map_err(|e| anyhow!(e))?;
-                    let capture = pump::start(engine.named("capture"), id, &config, to)?;
-                    captures.retain(|(_, capture)| !capture.is_over());
-                    captures.push((*peer, capture));
-                    Ok(epoch)
-                };
-                match begun() {
-                    Ok(epoch) => answer(&Capturing { link: name, epoch_unix_nanos: epoch }),
-                    Err(e) => {
-                        pump::end(engine, id)?;
-                        Err(e)
-                    }
-                }
+                let wanted = traffic::Wanted { link: &link, circuits: &circuits, buffer_mib };
+                self.start_capture(peer, wanted, fds, may)
             }
+            Request::InjectStart(start) => self.start_injection(peer, &start, fds, may),
         }
     }
 
@@ -178,6 +163,10 @@ impl Manager {
         self.change(by, &say, |asking| {
             controller.add(spec, far, Some(Written::Link(link)), asking, by.may).map(|(_, outcome)| outcome)
         })
+    }
+
+    fn injections(&self) -> MutexGuard<'_, Vec<(Peer, Injection)>> {
+        self.injections.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn captures(&self) -> MutexGuard<'_, Vec<(Peer, Capture)>> {
@@ -442,6 +431,14 @@ impl Handler for Manager {
                 capture.revoke();
             }
             stays && !capture.is_over()
+        });
+        drop(captures);
+        self.injections().retain(|(peer, injection)| {
+            let stays = policy::may_act(&rules, peer, self.owner, Role::Manage).is_ok();
+            if !stays {
+                injection.revoke();
+            }
+            stays && !injection.is_over()
         });
     }
 

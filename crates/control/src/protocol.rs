@@ -82,6 +82,8 @@ pub enum Request {
         /// MiB of what is kept until the socket takes it.
         buffer_mib: u32,
     },
+    /// Put cells on a link, from a socket that comes along, until that is closed.
+    InjectStart(InjectStart),
     /// Calls: what a session of an application's asks.
     Calls(endpoint::calls::Request),
     /// Make the network what a description says.
@@ -158,6 +160,7 @@ impl Request {
             | Request::SetLink { .. }
             | Request::OamAsk(_)
             | Request::CaptureStart { .. }
+            | Request::InjectStart(_)
             | Request::Apply { .. }
             | Request::ApplyFile { .. }
             | Request::Reset { .. }
@@ -287,6 +290,37 @@ pub struct Capturing {
     pub epoch_unix_nanos: u64,
 }
 
+/// Where cells are to be put on a link.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct InjectStart {
+    /// The link's name.
+    pub link: String,
+    /// The end that they seem to come from, a station of the link's with or without its port; without, the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+}
+
+/// Cells can be put on a link.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Injecting {
+    /// The link's name.
+    pub link: String,
+    /// The end that they seem to come from.
+    pub from: String,
+}
+
+/// What the service writes to the socket of an injection at its end, a line of JSON.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Injected {
+    /// Cells that were put on the link.
+    pub cells: u64,
+    /// Cells of them whose header had one wrong bit, which the receiver put right (I.432.1).
+    pub corrected: u64,
+    /// Cells whose header was wrong beyond that: counted `header_error` at the link.
+    pub header_errors: u64,
+}
+
 /// A description was applied, or would be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Applied {
@@ -410,6 +444,7 @@ pub fn schema(kinds: &Kinds) -> serde_json::Value {
         ("oam", schema_for!(OamStatus)),
         ("oam_ask", schema_for!(Done)),
         ("capture_start", schema_for!(Capturing)),
+        ("inject_start", schema_for!(Injecting)),
         ("calls", schema_for!(CallsAnswer)),
         ("apply", schema_for!(Applied)),
         ("apply_file", schema_for!(Applied)),

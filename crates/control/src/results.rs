@@ -11,7 +11,7 @@ use crate::history::WrongRevision;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stack::oam::{Statistics, Tracer};
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -249,10 +249,10 @@ pub struct Captured {
     pub incomplete: u64,
 }
 
-/// SDUs of one circuit in a recording: `replay` prints a list of these.
+/// SDUs of one circuit in a capture or recording: `replay` prints a list of these.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Replayed {
-    /// The recording's stream: the link that they came from.
+    /// The recording's stream, the link that they came from; of a capture 0 for what the link's first end sent, else 1.
     pub stream: u32,
     /// The circuit.
     pub circuit: String,
@@ -262,6 +262,54 @@ pub struct Replayed {
     pub sdus: u64,
     /// Their octets.
     pub octets: u64,
+    /// Records that an application cannot send: OAM cells, cells beside PDUs, damaged PDUs.
+    pub left_out: u64,
+}
+
+/// A single PDU: `receive --format jsonl` writes a line for each. `inject` reads such lines.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ReceivedPdu {
+    /// The circuit at the host; of a call the address.
+    pub circuit: String,
+    /// When it was received, in seconds since 1970.
+    pub unix_seconds: f64,
+    /// Its octets.
+    pub octets: u64,
+    /// AAL5 user-to-user indication.
+    pub uu: u8,
+    /// Whether a cell of it had its loss priority set.
+    pub clp: bool,
+    /// Whether its last cell had met congestion.
+    pub congestion: bool,
+    /// The SDU, two hexadecimal digits an octet.
+    pub sdu: String,
+}
+
+/// What was put on a link: `inject`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct InjectionDone {
+    /// The link.
+    pub link: String,
+    /// The end that the cells seem to come from.
+    pub from: String,
+    /// Cells, PDUs or OAM cells of the input that were sent.
+    pub units: u64,
+    /// Cells that were put on the link.
+    pub cells: u64,
+    /// Cells that were left out on purpose.
+    pub lost: u64,
+    /// Cells that were sent twice.
+    pub doubled: u64,
+    /// Cells that changed places with the next.
+    pub reordered: u64,
+    /// Cells that were held back.
+    pub delayed: u64,
+    /// Headers with one wrong bit, which the link's receiver put right.
+    pub corrected: u64,
+    /// Headers that were wrong beyond that: counted `header_error` at the link.
+    pub header_errors: u64,
+    /// What the random choices began with: `--seed` repeats them.
+    pub seed: u64,
 }
 
 /// Addresses of a host for calls: `address` prints a list of these.
@@ -279,7 +327,7 @@ pub struct HostAddresses {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Serving {
     /// The address that answers.
-    pub serving: Ipv4Addr,
+    pub serving: IpAddr,
     /// The host.
     pub host: String,
     /// The circuit there.
@@ -318,7 +366,7 @@ pub struct LaneJoined {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Listening {
     /// Address and TCP port.
-    pub listening: SocketAddrV4,
+    pub listening: SocketAddr,
     /// The host.
     pub host: String,
     /// The circuit there.

@@ -58,8 +58,8 @@ fn interface(device: &config::Device) -> Result<Line> {
     for (mac, circuit) in &device.stations {
         line.ip().set_station(*mac, Some(circuit.key()));
     }
-    for (network, prefix, via) in &device.routes {
-        line.ip().add_route(*network, *prefix, *via);
+    for route in &device.routes {
+        route.add_to(line.ip());
     }
     if device.serve_atmarp {
         line.ip().serve(MAX_STATIONS, wire::Time::ZERO);

@@ -46,4 +46,4 @@ pub use ring::Ring;
 pub use shard::Shard;
 pub use sparse::SparseCounters;
 pub use switch::{Label, Room, RouteError, RouteOptions, RouteTable, SwitchElement, SwitchElementConfig};
-pub use tap::{TapBuffer, TapConfig, TapRecord};
+pub use tap::{TapBuffer, TapConfig, TapId, TapRecord};

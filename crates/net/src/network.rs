@@ -12,7 +12,7 @@ use crate::node::{LinkProperties, Node, NodeIo};
 use crate::ready::ReadySet;
 pub use crate::shard::RemovedLink;
 use crate::shard::{NewLink, Shard};
-use crate::tap::{TapBuffer, TapConfig};
+use crate::tap::{TapBuffer, TapConfig, TapId};
 use std::any::Any;
 use std::sync::Arc;
 use std::task::Waker;
@@ -435,23 +435,46 @@ impl Network {
         self.of_link_mut(id, Side::A)?.external(id, now, f)
     }
 
+    /// What stands at one end of a link, as port 0, beside the node that is there: what is put out goes on the link as
+    /// if that node had sent it. `None` if the link is gone.
+    pub fn at_end<R>(&mut self, id: LinkId, end: Side, now: Time, f: impl FnOnce(&mut NodeIo<'_>) -> R) -> Option<R> {
+        self.note_label_changes();
+        self.of_link_mut(id, end)?.at_end(id, end as usize, now, f)
+    }
+
     /// Copies what the link is given from now on, in both directions; replaces an earlier tap. False if the link is
     /// gone.
     pub fn set_tap(&mut self, id: LinkId, config: Option<TapConfig>) -> bool {
-        self.halves(id, |shard| shard.set_tap(id, config.clone()))
+        self.set_tap_of(id, TapId::default(), config)
+    }
+
+    /// The same for one of several readers. False too if the link has [`MAX_TAPS`](crate::tap::MAX_TAPS) already.
+    pub fn set_tap_of(&mut self, id: LinkId, tap: TapId, config: Option<TapConfig>) -> bool {
+        let mut done = true;
+        self.halves(id, |shard| done &= shard.set_tap(id, tap, config.clone())) && done
     }
 
     /// Whether somebody copies what the link is given.
     pub fn has_tap(&self, id: LinkId) -> bool {
-        self.of_link(id, Side::A).is_some_and(|shard| shard.has_tap(id))
+        self.has_tap_of(id, TapId::default())
+    }
+
+    /// Whether this reader does.
+    pub fn has_tap_of(&self, id: LinkId, tap: TapId) -> bool {
+        self.of_link(id, Side::A).is_some_and(|shard| shard.has_tap(id, tap))
     }
 
     /// Wakes `reader` when the tap has seen something after a drain (or now, if it has), once until the next drain, and
     /// when the tap is gone. False if there is none.
     pub fn set_tap_reader(&mut self, id: LinkId, reader: Waker) -> bool {
+        self.set_tap_reader_of(id, TapId::default(), reader)
+    }
+
+    /// The same for one of several readers.
+    pub fn set_tap_reader_of(&mut self, id: LinkId, tap: TapId, reader: Waker) -> bool {
         let mut found = false;
         self.halves(id, |shard| {
-            if let Some(tap) = shard.tap(id) {
+            if let Some(tap) = shard.tap(id, tap) {
                 tap.set_reader(reader.clone());
                 found = true;
             }
@@ -480,12 +503,17 @@ impl Network {
     ///
     /// [`tap::merged`]: crate::tap::merged
     pub fn drain_taps(&mut self, id: LinkId, buffers: &mut [TapBuffer; 2]) -> bool {
+        self.drain_taps_of(id, TapId::default(), buffers)
+    }
+
+    /// The same for one of several readers.
+    pub fn drain_taps_of(&mut self, id: LinkId, tap: TapId, buffers: &mut [TapBuffer; 2]) -> bool {
         let Some([a, b]) = self.shards_of(id) else { return false };
         let [first, second] = buffers;
-        let Some(tap) = self.here_mut(a).and_then(|shard| shard.tap(id)) else { return false };
-        tap.swap(first);
-        match self.here_mut(b).filter(|_| a != b).and_then(|shard| shard.tap(id)) {
-            Some(tap) => tap.swap(second),
+        let Some(seen) = self.here_mut(a).and_then(|shard| shard.tap(id, tap)) else { return false };
+        seen.swap(first);
+        match self.here_mut(b).filter(|_| a != b).and_then(|shard| shard.tap(id, tap)) {
+            Some(seen) => seen.swap(second),
             None => second.clear(),
         }
         true

@@ -10,7 +10,7 @@ use crate::line::{Carries, Lane, Purged, Side};
 use crate::parcel::{Parcel, SduMemory, Spare};
 use crate::ready::ReadySet;
 use crate::ring::Ring;
-use crate::tap::Tap;
+use crate::tap::Taps;
 use std::any::Any;
 use std::sync::Arc;
 use wire::{Cell, CircuitId, Counters, DropReason, Label, Time};
@@ -153,7 +153,7 @@ impl Port {
 #[derive(Debug)]
 pub(crate) struct Lines {
     pub(crate) lines: Vec<Option<Line>>,
-    pub(crate) taps: Vec<Option<Box<Tap>>>,
+    pub(crate) taps: Vec<Option<Box<Taps>>>,
     pub(crate) pool: FramePool,
     /// The node that reads each line, or [`NONE`].
     pub(crate) readers: Vec<u32>,
@@ -191,11 +191,11 @@ impl Lines {
 
     /// `pdus`: how many of the cells end a PDU, if that is known.
     fn commit(&mut self, line: u32, n: usize, pdus: Option<u64>, now: Time) {
-        let tap = self.taps.get_mut(line as usize / 2).and_then(Option::as_mut);
+        let taps = self.taps.get_mut(line as usize / 2).and_then(Option::as_mut);
         if let Some(Some(Line::Cells(lane))) = self.lines.get_mut(line as usize) {
-            if let (Some(tap), true) = (tap, lane.is_up()) {
+            if let (Some(taps), true) = (taps, lane.is_up()) {
                 let cells = lane.writable();
-                tap.see_cells(&cells[..n.min(cells.len())], Side::of_line(line), now);
+                taps.see_cells(&cells[..n.min(cells.len())], Side::of_line(line), now);
             }
             match pdus {
                 Some(pdus) => lane.commit_pdus(n, pdus, now, &mut self.pool),

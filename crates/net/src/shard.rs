@@ -16,7 +16,7 @@ use crate::link::{End, LinkConfig, LinkId, NodeId};
 use crate::node::{Line, Lines, LinkProperties, NONE, Node, NodeIo, Port};
 use crate::parcel::Spare;
 use crate::ready::{Deadlines, ReadySet};
-use crate::tap::{Tap, TapConfig};
+use crate::tap::{Tap, TapConfig, TapId, Taps};
 use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -524,19 +524,37 @@ impl Shard {
         Some(f(&mut NodeIo { ports: &ports, lines: &mut self.lines, now }))
     }
 
-    pub(crate) fn set_tap(&mut self, id: LinkId, config: Option<TapConfig>) {
-        if self.link(id).is_some() {
-            self.lines.taps[id.index as usize] = config.map(|c| Box::new(Tap::new(c)));
+    /// False if there is no room for another tap.
+    pub(crate) fn set_tap(&mut self, id: LinkId, tap: TapId, config: Option<TapConfig>) -> bool {
+        if self.link(id).is_none() {
+            return true;
         }
+        let slot = &mut self.lines.taps[id.index as usize];
+        let done = match config {
+            Some(config) => slot.get_or_insert_default().set(tap, config),
+            None => {
+                slot.iter_mut().for_each(|taps| taps.remove(tap));
+                true
+            }
+        };
+        slot.take_if(|taps: &mut Box<Taps>| taps.is_empty());
+        done
     }
 
-    pub(crate) fn tap(&mut self, id: LinkId) -> Option<&mut Tap> {
+    pub(crate) fn tap(&mut self, id: LinkId, tap: TapId) -> Option<&mut Tap> {
         self.link(id)?;
-        self.lines.taps[id.index as usize].as_deref_mut()
+        self.lines.taps[id.index as usize].as_deref_mut()?.get_mut(tap)
     }
 
-    pub(crate) fn has_tap(&self, id: LinkId) -> bool {
-        self.link(id).is_some() && self.lines.taps[id.index as usize].is_some()
+    pub(crate) fn has_tap(&self, id: LinkId, tap: TapId) -> bool {
+        self.link(id).is_some() && self.lines.taps[id.index as usize].as_ref().is_some_and(|taps| taps.has(tap))
+    }
+
+    /// One end of a link as port 0, beside the node that is there.
+    pub(crate) fn at_end<R>(&mut self, id: LinkId, end: usize, now: Time, f: impl FnOnce(&mut NodeIo<'_>) -> R) -> Option<R> {
+        self.link(id)?;
+        let ports = [port_at(id, end)];
+        Some(f(&mut NodeIo { ports: &ports, lines: &mut self.lines, now }))
     }
 }
 

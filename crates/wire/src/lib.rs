@@ -37,9 +37,12 @@ pub mod lane;
 pub mod llc;
 pub mod oam;
 pub mod octets;
+pub mod pcap;
+pub mod pseudowire;
 pub mod q2931;
 pub mod recording;
 pub mod sscop;
+pub mod sunatm;
 pub mod udp;
 pub mod units;
 

@@ -59,8 +59,9 @@ fn the_kernels_tcp_goes_through_two_cards_as_one_device() -> anyhow::Result<()> 
     let device = |at: usize| {
         let device = Device::new(&DeviceSettings {
             name: "atm0".into(),
-            address: ADDRESSES[at],
-            prefix: 24,
+            address: Some((ADDRESSES[at], 24)),
+            ipv6: None,
+            mac: None,
             mtu: MTU,
             ethernet: false,
             offload: false,

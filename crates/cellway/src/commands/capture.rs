@@ -1,8 +1,12 @@
-//! `cellway capture`: what passes on a link, as pcapng ([`pcapng`]) or as a recording of Linux's `atmtcp` ([`atmtcp`]).
+//! `cellway capture`: what passes on a link, as pcapng ([`pcapng`]), as pcap of SDUs ([`pcap`]), or as a recording of
+//! Linux's `atmtcp` ([`atmtcp`]).
 //! In: a stream of the service's ([`control::capture`]).
 
+mod assemble;
 mod atmtcp;
+pub(crate) mod pcap;
 mod pcapng;
+mod rotation;
 
 use crate::client::interruption;
 use crate::context::Context;
@@ -12,6 +16,7 @@ use crate::output;
 use crate::units;
 use crate::usage;
 use anyhow::{Context as _, Result, bail};
+use assemble::{Recorder, Sink};
 use atmtcp::Recording;
 pub(crate) use atmtcp::turned;
 use clap::{Args, ValueEnum};
@@ -20,7 +25,9 @@ use control::capture::{BUFFER_MIB, MAX_BUFFER_MIB};
 use control::protocol::{Capturing, Request};
 use control::results::{CaptureBegun, Captured};
 use net::TapRecord;
-use pcapng::Recorder;
+use pcap::{Form, Pcap};
+use pcapng::Pcapng;
+use rotation::{Rotating, Rotation};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use std::io::{self, BufReader, IsTerminal, Read, Write};
@@ -57,8 +64,8 @@ pub(crate) struct Capture {
     /// Whole AAL5 PDUs (and OAM cells), or every cell
     #[arg(long, value_enum, default_value_t = What::Pdus)]
     what: What,
-    /// pcapng, for tshark and Wireshark, or a recording as `atmtcp write` makes it: stream 0 has the traffic from the
-    /// link's first end
+    /// pcapng, for tshark and Wireshark; pcap of AAL5 SDUs, for tcpdump and old tools; or a recording as `atmtcp write`
+    /// makes it: stream 0 has the traffic from the link's first end
     #[arg(long, value_enum, default_value_t = Format::Pcapng)]
     format: Format,
     /// End after so many seconds
@@ -68,6 +75,8 @@ pub(crate) struct Capture {
     /// link
     #[arg(long, value_name = "MIB", default_value_t = BUFFER_MIB, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_BUFFER_MIB)))]
     buffer: u32,
+    #[command(flatten)]
+    rotation: Rotation,
     #[command(flatten)]
     overwriting: Overwriting,
 }
@@ -95,6 +104,10 @@ pub(crate) enum What {
 pub(crate) enum Format {
     /// pcapng with ERF records.
     Pcapng,
+    /// pcap with SunATM's head: `tcpdump -r FILE 'vpi 8 and vci 35'`. VPIs up to 255; no OAM cells.
+    Sunatm,
+    /// pcap of AAL5 SDUs that begin with LLC (RFC 1483), whose circuit is not said.
+    Rfc1483,
     /// A recording file of linux-atm's `atmtcp`.
     Atmtcp,
 }
@@ -280,46 +293,87 @@ fn take_all(recorder: &mut impl Records, from: impl Read) -> Result<u64> {
 
 /// `cellway capture`
 pub(crate) fn run(context: &Context, capture: &Capture) -> Result<()> {
+    capture.check()?;
     let until = Until { told: interruption()?, moment: capture.end()? };
-    let out: Box<dyn Write> = if capture.file.as_os_str() == "-" {
-        if io::stdout().is_terminal() {
-            usage!("a capture is binary and does not go to a terminal: name a file, or pipe it into `tshark -r -`");
-        }
-        Box::new(output::stdout())
-    } else {
-        Box::new(io::BufWriter::new(OutFile::open(&capture.file, capture.overwriting)?))
-    };
-    let wanted = Wanted { link: &capture.link, circuits: &capture.circuit, buffer_mib: capture.buffer };
-    let what = capture.what;
-    let begins = |name: &str| {
-        if context.json {
-            return output::announce(&CaptureBegun { capturing: name.to_owned(), file: capture.file.clone() });
-        }
-        output::note(format_args!("{name}: capturing, until Ctrl-C"));
-        Ok(())
-    };
     let outcome = match capture.format {
-        Format::Pcapng => record_to(
-            context,
-            wanted,
-            |name, epoch| {
-                begins(name)?;
-                Recorder::new(out, name, what, epoch)
-            },
-            &until,
-        )?,
-        Format::Atmtcp => record_to(
-            context,
-            wanted,
-            |name, _| {
-                begins(name)?;
-                Ok(Recording::new(out, what))
-            },
-            &until,
-        )?,
+        Format::Pcapng => capture.into_sinks(context, &until, |out, name| Pcapng::new(out, name))?,
+        Format::Sunatm => capture.into_sinks(context, &until, |out, _| Pcap::new(out, Form::SunAtm))?,
+        Format::Rfc1483 => capture.into_sinks(context, &until, |out, _| Pcap::new(out, Form::Rfc1483))?,
+        Format::Atmtcp => {
+            let out = capture.out()?;
+            capture.record(context, &until, |_, _| Ok(Recording::new(out, capture.what)))?
+        }
     };
     let data_is_there = capture.file.as_os_str() == "-";
     output::print_beside(context, data_is_there, &outcome.captured(), || outcome.text())
+}
+
+/// Where one file's octets go, or those of a series of files.
+type Out = Box<dyn Write>;
+
+impl Capture {
+    /// Refuses options that contradict each other.
+    fn check(&self) -> Result<()> {
+        if self.what == What::Cells && matches!(self.format, Format::Sunatm | Format::Rfc1483) {
+            usage!("sunatm and rfc1483 have room for whole SDUs only: capture cells as pcapng or atmtcp");
+        }
+        if self.rotation.keep.is_some() && !self.rotation.is_wanted() {
+            usage!("--keep is for a series of files: give --rotate-mib or --rotate-seconds");
+        }
+        if self.rotation.is_wanted() && (self.format == Format::Atmtcp || self.file.as_os_str() == "-") {
+            usage!("a series of files needs a name, and a format other than atmtcp, whose circuits are opened once");
+        }
+        Ok(())
+    }
+
+    fn out(&self) -> Result<Out> {
+        if self.file.as_os_str() != "-" {
+            return Ok(Box::new(io::BufWriter::new(OutFile::open(&self.file, self.overwriting)?)));
+        }
+        if io::stdout().is_terminal() {
+            usage!("a capture is binary and does not go to a terminal: name a file, or pipe it into `tshark -r -`");
+        }
+        Ok(Box::new(output::stdout()))
+    }
+
+    /// Records in one file or a series of them, in the form of `make`.
+    fn into_sinks<S: Sink>(
+        &self,
+        context: &Context,
+        until: &Until,
+        make: impl Fn(Out, &str) -> Result<S>,
+    ) -> Result<CaptureOutcome> {
+        let what = self.what;
+        if self.rotation.is_wanted() {
+            return self.record(context, until, |name, epoch| {
+                let (name, make) = (name.to_owned(), &make);
+                let make = move |out| make(Box::new(out), &name);
+                let files = Rotating::new(self.rotation, &self.file, self.overwriting, make)?;
+                Ok(Recorder::to(files, what, epoch))
+            });
+        }
+        // Whether the file can be written is known before the service is asked.
+        let out = self.out()?;
+        self.record(context, until, |name, epoch| Ok(Recorder::to(make(out, name)?, what, epoch)))
+    }
+
+    fn record<R: Records>(
+        &self,
+        context: &Context,
+        until: &Until,
+        recorder: impl FnOnce(&str, Duration) -> Result<R>,
+    ) -> Result<CaptureOutcome> {
+        let wanted = Wanted { link: &self.link, circuits: &self.circuit, buffer_mib: self.buffer };
+        let begins = |name: &str, epoch| {
+            if context.json {
+                output::announce(&CaptureBegun { capturing: name.to_owned(), file: self.file.clone() })?;
+            } else {
+                output::note(format_args!("{name}: capturing, until Ctrl-C"));
+            }
+            recorder(name, epoch)
+        };
+        record_to(context, wanted, begins, until)
+    }
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::target::Target;
 use crate::{units, usage};
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::{Args, Subcommand, ValueEnum};
-use control::config::{parse_address, parse_mac};
+use control::config::{Internet, Route, parse_mac, parse_station_mac};
 use control::protocol::Request;
 use control::results::{Listening, Pinged, Serving, Transferred};
 use control::status::Status;
@@ -21,11 +21,11 @@ use stack::classical;
 use stack::device::calls::Listener;
 use stack::device::inprocess::Host;
 use stack::device::pppd;
-use stack::device::tun::{Settings, Tun};
+use stack::device::tun::{Settings, Tun, stable_mac};
 use stack::ip::{Config, Encapsulation, IpInterface};
 use stack::ppp;
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use wire::aesa::Aesa;
@@ -49,10 +49,11 @@ pub(crate) struct Where {
     also: Vec<String>,
     /// The peer's address on the first circuit [default: ask by InATMARP]
     #[arg(long)]
-    peer: Option<Ipv4Addr>,
-    /// Address and prefix [default: the host's `ip` in the description]
+    peer: Option<IpAddr>,
+    /// Address and prefix, such as 10.0.0.1/24 or fd00:9::1/64 (may be given twice: IPv4 and IPv6) [default: the host's
+    /// `ip` in the description; a bridged device needs none]
     #[arg(long)]
-    address: Option<String>,
+    address: Vec<String>,
     /// Octets of the longest packet (RFC 1626); 1500 for bridged Ethernet
     #[arg(long, value_parser = parse_mtu)]
     mtu: Option<usize>,
@@ -126,9 +127,9 @@ fn parse_number(s: &str) -> Result<AtmAddress, String> {
 /// An endpoint, its channels, and what is known of them.
 struct Opened {
     endpoint: Endpoint,
-    circuits: Vec<(CircuitId, u32, Option<Ipv4Addr>)>,
+    circuits: Vec<(CircuitId, u32, Option<IpAddr>)>,
     config: Config,
-    prefix: u8,
+    addresses: Internet,
     calls: Option<(Listener, classical::Config)>,
 }
 
@@ -139,10 +140,10 @@ impl Where {
     }
 
     fn open(&self, context: &Context, offload: bool) -> Result<Opened> {
-        let (ip, prefix) = address(context, self)?;
+        let addresses = addresses(context, self)?;
         let first = match self.circuit {
             Target::Circuit(circuit) => circuit,
-            Target::Address(address) => return self.open_calls(context, address, (ip, prefix), offload),
+            Target::Address(address) => return self.open_calls(context, address, addresses, offload),
         };
         let (mut endpoint, channel) = client::open(context, &self.host, first, Aal::Aal5, Size::Large)?;
         let mut circuits = vec![(first, channel.0, self.peer)];
@@ -158,9 +159,10 @@ impl Where {
             encapsulation: self.encapsulation.encapsulation(),
             number: self.number.unwrap_or(AtmAddress::NONE),
             offload,
-            ..Config::new(ip)
+            ipv6: addresses.ipv6,
+            ..Config::new(addresses.ipv4.map(|(address, _)| address))
         };
-        Ok(Opened { endpoint, circuits, config, prefix, calls: None })
+        Ok(Opened { endpoint, circuits, config, addresses, calls: None })
     }
 
     /// The same with calls: nothing is open yet, and nobody is called.
@@ -168,9 +170,12 @@ impl Where {
         &self,
         context: &Context,
         server: Aesa,
-        (ip, prefix): (Ipv4Addr, u8),
+        addresses: Internet,
         offload: bool,
     ) -> Result<Opened> {
+        let (Some((ip, _)), None) = (addresses.ipv4, addresses.ipv6) else {
+            usage!("Classical IP over calls is for IPv4 (RFC 2225): give one IPv4 --address; IPv6 needs a circuit");
+        };
         let of_circuits = [
             ("--also", !self.also.is_empty()),
             ("--peer", self.peer.is_some()),
@@ -197,17 +202,17 @@ impl Where {
             idle: Duration::from_secs(self.idle),
             ..classical::Config::new((!self.serve_atmarp).then_some(server))
         };
-        Ok(Opened { endpoint, circuits: Vec::new(), config, prefix, calls: Some((listener, calls)) })
+        Ok(Opened { endpoint, circuits: Vec::new(), config, addresses, calls: Some((listener, calls)) })
     }
 
     /// Tells the interface what the user said of circuits, servers and routes.
-    fn tell(&self, ip: &mut IpInterface, circuits: &[(CircuitId, u32, Option<Ipv4Addr>)]) -> Result<()> {
+    fn tell(&self, ip: &mut IpInterface, circuits: &[(CircuitId, u32, Option<IpAddr>)]) -> Result<()> {
         let channel = |circuit: CircuitId| {
             let found = circuits.iter().find(|(c, ..)| *c == circuit).map(|(_, channel, _)| *channel);
             found.ok_or_else(|| anyhow!("circuit {circuit} is not part of this interface: add it by --also"))
         };
         for (_, channel, peer) in circuits {
-            ip.add_circuit(*channel, *peer, Time::ZERO);
+            ip.add_circuit_of(*channel, *peer, Time::ZERO);
         }
         for number in &self.numbers {
             let form = || Usage::error(format!("--number-of {number}: write CIRCUIT=DIGITS"));
@@ -231,8 +236,8 @@ impl Where {
         for route in &self.routes {
             let form = || Usage::error(format!("--route {route}: write NETWORK/PREFIX=ADDRESS"));
             let (network, via) = route.split_once('=').ok_or_else(form)?;
-            let (network, prefix) = parse_address(network).map_err(|_| form())?;
-            ip.add_route(network, prefix, via.parse().map_err(|_| form())?);
+            let via = via.parse().map_err(|_| form())?;
+            Route::parse(network, via).with_context(|| format!("--route {route}")).or_usage()?.add_to(ip);
         }
         if self.serve_atmarp {
             ip.serve(control::shells::MAX_STATIONS, Time::ZERO);
@@ -258,6 +263,10 @@ pub(crate) enum IpCommand {
         /// The device's name
         #[arg(long, default_value = "atm0")]
         name: String,
+        /// For bridged Ethernet: the device's MAC address [default: one that follows from the machine, the host and the
+        /// circuit, the same at each start]
+        #[arg(long, value_name = "MAC", value_parser = station_mac)]
+        mac: Option<Mac>,
         /// Disable checksum and segmentation offload, for the machine's stack and for the peer
         #[arg(long)]
         no_offload: bool,
@@ -283,7 +292,7 @@ pub(crate) enum IpCommand {
         #[command(flatten)]
         at: Where,
         /// The address to ping
-        to: Ipv4Addr,
+        to: IpAddr,
         /// Number of requests
         #[arg(short = 'c', long, default_value_t = 4)]
         count: u32,
@@ -299,7 +308,7 @@ pub(crate) enum IpCommand {
         #[command(flatten)]
         at: Where,
         /// The receiver's address
-        to: Ipv4Addr,
+        to: IpAddr,
         /// The file
         file: PathBuf,
         /// TCP port
@@ -321,23 +330,66 @@ pub(crate) enum IpCommand {
     },
 }
 
-fn address(context: &Context, at: &Where) -> Result<(Ipv4Addr, u8)> {
-    if let Some(text) = &at.address {
-        return parse_address(text).context("--address").or_usage();
+/// Where the interface is, by its options or else by the host's `ip`. A bridged device may have no address.
+fn addresses(context: &Context, at: &Where) -> Result<Internet> {
+    if !at.address.is_empty() {
+        return Internet::parse(&at.address).context("--address").or_usage();
     }
     let status: Status = ask_for(context, &Request::Overview)?;
     let host = status.hosts.get(&at.host);
     let host = host.ok_or_else(|| anyhow!("no host `{}` (`cellway status` shows them)", at.host))?;
-    parse_address(
-        host.ip.as_deref().ok_or_else(|| anyhow!("host {} has no `ip` in the description: give --address", at.host))?,
-    )
+    match &host.ip {
+        Some(ip) => Internet::parse(std::slice::from_ref(ip)),
+        None if at.encapsulation.encapsulation().is_bridged() => Ok(Internet::default()),
+        None => bail!("host {} has no `ip` in the description: give --address", at.host),
+    }
+}
+
+/// The address by which an interface in this process is named.
+fn named_by(host: &mut Host) -> IpAddr {
+    let config = host.stack().ip().config();
+    let ipv6 = config.ipv6.map(|(address, _)| IpAddr::V6(address));
+    config.address.map(IpAddr::V4).or(ipv6).unwrap_or(IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED))
+}
+
+/// A MAC address of a station.
+type Mac = [u8; 6];
+
+fn station_mac(text: &str) -> Result<Mac, String> {
+    parse_station_mac(text).map_err(|e| e.to_string())
+}
+
+/// Makes the device.
+fn run_tun(context: &Context, at: &Where, name: &str, mac: Option<Mac>, device_offload: bool) -> Result<()> {
+    let bridged = at.encapsulation.encapsulation().is_bridged();
+    if mac.is_some() && !bridged {
+        usage!("--mac is for bridged Ethernet: give --encapsulation llc-bridged or the like");
+    }
+    let stop = interrupted()?;
+    let Opened { endpoint, circuits, config, addresses, calls } = at.open(context, device_offload)?;
+    let mac = mac.or_else(|| bridged.then(|| stable_mac(&at.host, &at.circuit.to_string())));
+    let prefix = addresses.ipv4.map_or(0, |(_, prefix)| prefix);
+    let called = config.addresses_text();
+    let settings = Settings { device_offload, mac, ..Settings::new(name, prefix, config) };
+    let mut tun = Tun::new(&settings, endpoint, &[])?;
+    at.tell(tun.ip(), &circuits)?;
+    if let Some((listener, calls)) = calls {
+        tun = tun.with_calls(listener, calls);
+    }
+    let mtu = at.mtu();
+    let station = mac.map(|mac| format!(", MAC {}", mac.map(|octet| format!("{octet:02x}")).join(":")));
+    let station = station.unwrap_or_default();
+    output::note(format_args!("{name}: {called}{station}, MTU {mtu}, on {} {}", at.host, at.circuit));
+    tun.run(|| !goes_on(&stop))?;
+    Ok(())
 }
 
 fn in_process(context: &Context, at: &Where) -> Result<Host> {
-    let Opened { endpoint, circuits, config, prefix, calls } = at.open(context, false)?;
+    let Opened { endpoint, circuits, config, addresses, calls } = at.open(context, false)?;
     if config.encapsulation.is_bridged() {
         usage!("the in-process stack is routed: bridged Ethernet needs `cellway ip tun`");
     }
+    let prefix = addresses.ipv4.map_or(0, |(_, prefix)| prefix);
     let mut host = Host::new(endpoint, config.address, prefix, config.mtu, &[]).with(config, &[]);
     at.tell(host.stack().ip(), &circuits)?;
     if let Some((listener, calls)) = calls {
@@ -352,21 +404,7 @@ fn in_process(context: &Context, at: &Where) -> Result<Host> {
 /// `cellway ip`. What ends by itself ends at once by a signal: its circuit ends with the process.
 pub(crate) fn run(context: &Context, command: &IpCommand) -> Result<()> {
     match command {
-        IpCommand::Tun { at, name, no_offload } => {
-            let stop = interrupted()?;
-            let Opened { endpoint, circuits, config, prefix, calls } = at.open(context, !no_offload)?;
-            let ip = config.address;
-            let settings = Settings { device_offload: !no_offload, ..Settings::new(name, prefix, config) };
-            let mut tun = Tun::new(&settings, endpoint, &[])?;
-            at.tell(tun.ip(), &circuits)?;
-            if let Some((listener, calls)) = calls {
-                tun = tun.with_calls(listener, calls);
-            }
-            let mtu = at.mtu();
-            output::note(format_args!("{name}: {ip}/{prefix}, MTU {mtu}, on {} {}", at.host, at.circuit));
-            tun.run(|| !goes_on(&stop))?;
-            Ok(())
-        }
+        IpCommand::Tun { at, name, mac, no_offload } => run_tun(context, at, name, *mac, !no_offload),
         IpCommand::Ppp { host, circuit, llc } => {
             let stop = interrupted()?;
             let (mut endpoint, channel) = client::open(context, host, *circuit, Aal::Aal5, Size::Small)?;
@@ -380,7 +418,7 @@ pub(crate) fn run(context: &Context, command: &IpCommand) -> Result<()> {
         IpCommand::Serve { at } => {
             let stop = interrupted()?;
             let mut host = in_process(context, at)?;
-            let address = host.stack().ip().config().address;
+            let address = named_by(&mut host);
             // From here on packets are taken: who has started this process waits for it.
             let (host_name, circuit) = (at.host.clone(), at.circuit.to_string());
             if context.json {
@@ -417,7 +455,7 @@ pub(crate) fn run(context: &Context, command: &IpCommand) -> Result<()> {
             let mut host = in_process(context, at)?;
             // What came before is lost, and a connection's first packet is sent anew after a whole second only: who has
             // started this process waits for this line.
-            let listening = SocketAddrV4::new(host.stack().ip().config().address, *port);
+            let listening = SocketAddr::new(named_by(&mut host), *port);
             let (place, circuit) = (at.host.clone(), at.circuit.to_string());
             // The result goes to standard output.
             if context.json {

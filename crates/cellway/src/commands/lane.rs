@@ -101,8 +101,9 @@ fn run_tap(context: &Context, tap: &Tap) -> Result<()> {
     let mut station = Station::new(&context.socket, &tap.host, endpoint, tap.server, tap.les, lan)?;
     let device = Device::new(&DeviceSettings {
         name: tap.name.clone(),
-        address,
-        prefix,
+        address: Some((address, prefix)),
+        ipv6: None,
+        mac: None,
         mtu: MTU,
         ethernet: true,
         offload: false,

@@ -1,63 +1,102 @@
-//! `cellway replay`: recording files of Linux's `atmtcp`, as `cellway capture --format atmtcp` writes them too.
+//! `cellway replay`: captures and recordings, whatever wrote them ([`crate::recorded`]).
 
 use crate::client::{goes_on, interrupted};
-use crate::commands::capture::turned;
 use crate::context::Context;
 use crate::output;
+use crate::recorded::{self, Unit, What, is_users};
+use crate::usage;
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::Args;
 use control::results::Replayed;
 use endpoint::{Aal, ChannelId, Endpoint, EndpointConfig, Geometry, OpenOptions, SendError};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 use wire::CircuitId;
-use wire::recording::{self, Record};
+use wire::octets::emit52;
 
-/// Plays a recording of `atmtcp write`, or of `cellway capture --format atmtcp`, from a host. It sends the recorded
-/// traffic of each circuit on the host's circuit of the same name, as fast as possible. Without a host it lists the
-/// recording's contents.
+/// Plays a capture from a host: pcap or pcapng with ERF, SunATM or RFC 1483 records, or a recording of `atmtcp write`;
+/// `cellway capture` writes all of them. It sends the recorded traffic of each circuit on the host's circuit of the same
+/// name, as fast as possible. Without a host it lists the file's contents.
 #[derive(Debug, Args)]
 pub(crate) struct Replay {
-    /// The recording
+    /// The capture or recording
     file: PathBuf,
     /// The host to send from
     host: Option<String>,
-    /// Only the traffic from this link
+    /// Only the traffic from this link of a recording; of a capture, 0 is what the link's first end sent, 1 the rest
     #[arg(long)]
     stream: Option<u32>,
     /// Only these circuits
     #[arg(long)]
     circuit: Vec<CircuitId>,
+    /// Send everything on this circuit of the host: needed for RFC 1483 captures, which name none
+    #[arg(long, value_name = "CIRCUIT", conflicts_with = "circuit")]
+    onto: Option<CircuitId>,
 }
 
-/// SDUs of one circuit of one stream.
+/// What a circuit of one stream has.
 #[derive(Debug, Default, Clone, Copy)]
 struct Sum {
     sdus: u64,
     octets: u64,
     aal0: bool,
+    left_out: u64,
+}
+
+/// What is sent of a unit.
+enum Sdu<'a> {
+    Aal5(&'a [u8]),
+    Aal0([u8; wire::octets::CELL52_OCTETS]),
+}
+
+impl Sdu<'_> {
+    fn octets(&self) -> &[u8] {
+        match self {
+            Sdu::Aal5(sdu) => sdu,
+            Sdu::Aal0(cell) => cell,
+        }
+    }
 }
 
 impl Replay {
-    /// The records that are asked for, and whether their circuits are AAL0: as an opening said, in whatever stream.
-    fn chosen<'a>(&self, file: &'a [u8]) -> Result<Vec<(Record<'a>, bool)>> {
-        let (mut all, mut rest) = (Vec::new(), file);
-        let mut aal0: BTreeMap<CircuitId, bool> = BTreeMap::new();
-        loop {
-            let at = file.len() - rest.len();
-            let next = Record::parse(rest).with_context(|| format!("{}, octet {at}", self.file.display()))?;
-            let Some((record, left)) = next else { break };
-            rest = left;
-            if let recording::What::Open { aal0: cells } = record.what {
-                aal0.insert(record.circuit, cells);
-            }
-            let stream = self.stream.is_none_or(|stream| stream == record.stream);
-            if stream && (self.circuit.is_empty() || self.circuit.contains(&record.circuit)) {
-                all.push((record, aal0.get(&record.circuit).copied().unwrap_or(false)));
-            }
+    /// The circuit that a unit is sent on.
+    fn circuit_of(&self, unit: &Unit<'_>) -> Result<CircuitId> {
+        match self.onto.or(unit.circuit) {
+            Some(circuit) => Ok(circuit),
+            None => usage!("an RFC 1483 capture names no circuit: give --onto CIRCUIT"),
         }
-        Ok(all)
+    }
+
+    /// Whether a unit is asked for.
+    fn is_chosen(&self, unit: &Unit<'_>) -> bool {
+        let circuit = |circuit| self.circuit.is_empty() || self.circuit.contains(&circuit);
+        self.stream.is_none_or(|stream| stream == unit.stream) && unit.circuit.is_none_or(circuit)
+    }
+}
+
+/// Circuits on which cells alone pass: their layer is AAL0. On others cells are OAM cells, beside AAL5 PDUs.
+fn of_cells(units: &[(CircuitId, &Unit<'_>)]) -> BTreeSet<CircuitId> {
+    let cells = units.iter().filter(|(_, unit)| matches!(unit.what, What::Cell(_))).map(|(circuit, _)| *circuit);
+    let mut all: BTreeSet<CircuitId> = cells.collect();
+    for (circuit, unit) in units {
+        if !matches!(unit.what, What::Cell(_)) {
+            all.remove(circuit);
+        }
+    }
+    all
+}
+
+/// What is sent of a unit; `None` of what an application cannot send: a damaged PDU, a cell beside PDUs, OAM cells.
+fn sdu_of<'a>(unit: &Unit<'a>, circuit: CircuitId, aal0: bool) -> Option<Sdu<'a>> {
+    match &unit.what {
+        What::Sdu(sdu) => Some(Sdu::Aal5(sdu)),
+        What::Cell(cell) if aal0 && is_users(cell) => {
+            let mut cell = *cell;
+            cell.set_header(wire::CellHeader { circuit, ..cell.header() });
+            Some(Sdu::Aal0(emit52(&cell)))
+        }
+        What::Cell(_) | What::DamagedPdu(_) => None,
     }
 }
 
@@ -65,36 +104,57 @@ impl Replay {
 pub(crate) fn run(context: &Context, replay: &Replay) -> Result<()> {
     let stop = interrupted()?;
     let file = std::fs::read(&replay.file).with_context(|| format!("{}", replay.file.display()))?;
-    let records = replay.chosen(&file)?;
+    let traffic = recorded::read(&file).with_context(|| format!("{}", replay.file.display()))?;
+    let chosen = traffic.units.iter().filter(|unit| replay.is_chosen(unit));
+    let units = if replay.host.is_some() || traffic.units.iter().all(|unit| unit.circuit.is_some()) {
+        chosen.map(|unit| Ok((replay.circuit_of(unit)?, unit))).collect::<Result<Vec<_>>>()?
+    } else {
+        chosen.map(|unit| (replay.onto.or(unit.circuit).unwrap_or_default(), unit)).collect()
+    };
+    let aal0 = of_cells(&units);
     let mut player = replay.host.as_ref().map(|host| Player::new(context, host)).transpose()?;
     let mut sums: BTreeMap<(u32, CircuitId), Sum> = BTreeMap::new();
-    for (record, aal0) in records {
-        let recording::What::Sdu(sdu) = record.what else { continue };
+    for (circuit, unit) in units {
         if !goes_on(&stop) {
             bail!("interrupted");
         }
+        let aal0 = aal0.contains(&circuit);
+        let sum = sums.entry((unit.stream, circuit)).or_insert(Sum { aal0, ..Sum::default() });
+        let Some(sdu) = sdu_of(unit, circuit, aal0) else {
+            sum.left_out += 1;
+            continue;
+        };
         if let Some(player) = &mut player {
-            player.send(record.circuit, aal0, sdu)?;
+            player.send(circuit, aal0, sdu.octets())?;
         }
-        let sum = sums.entry((record.stream, record.circuit)).or_default();
-        *sum = Sum { sdus: sum.sdus + 1, octets: sum.octets + sdu.len() as u64, aal0 };
+        (sum.sdus, sum.octets) = (sum.sdus + 1, sum.octets + sdu.octets().len() as u64);
     }
     if let Some(player) = &mut player {
         while !player.endpoint.wait_sent(Some(Duration::from_millis(200)))? && goes_on(&stop) {}
     }
+    if traffic.left_out > 0 {
+        output::note(format_args!("{} records left out: of another link type, or cut by the capture", traffic.left_out));
+    }
+    print(context, &sums)
+}
+
+fn print(context: &Context, sums: &BTreeMap<(u32, CircuitId), Sum>) -> Result<()> {
     let replayed = |((stream, circuit), sum): (&(u32, CircuitId), &Sum)| Replayed {
         stream: *stream,
         circuit: circuit.to_string(),
         aal: if sum.aal0 { "aal0" } else { "aal5" }.to_owned(),
         sdus: sum.sdus,
         octets: sum.octets,
+        left_out: sum.left_out,
     };
     let rows: Vec<Replayed> = sums.iter().map(replayed).collect();
     output::print(context, &rows, || {
         let row = |r: &Replayed| {
-            vec![r.stream.to_string(), r.circuit.clone(), r.aal.clone(), r.sdus.to_string(), r.octets.to_string()]
+            let numbers = [r.sdus, r.octets, r.left_out].map(|n| n.to_string());
+            [&[r.stream.to_string(), r.circuit.clone(), r.aal.clone()][..], &numbers].concat()
         };
-        output::table(&["stream", "circuit", "AAL", "SDUs", "octets"], &rows.iter().map(row).collect::<Vec<_>>())
+        let head = ["stream", "circuit", "AAL", "SDUs", "octets", "left out"];
+        output::table(&head, &rows.iter().map(row).collect::<Vec<_>>())
     })
 }
 
@@ -126,8 +186,6 @@ impl Player {
                 channel
             }
         };
-        let cell = if aal0 { sdu.try_into().ok().map(turned) } else { None };
-        let sdu = cell.as_ref().map_or(sdu, <[u8; 52]>::as_slice);
         loop {
             match self.endpoint.send_copy(channel, sdu) {
                 Ok(()) => return Ok(()),

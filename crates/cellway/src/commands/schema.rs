@@ -14,7 +14,7 @@ use control::results::doctor::Doctor;
 use control::results::drops::{Dropped, ExplainedReason};
 use control::results::relay::Relayed;
 use control::results::{
-    CaptureBegun, Captured, Failed, Guest, HostAddresses, LaneJoined, LaneServing, Listening, Pinged, Ready, Replayed,
+    CaptureBegun, Captured, Failed, Guest, HostAddresses, InjectionDone, LaneJoined, LaneServing, Listening, Pinged, Ready, ReceivedPdu, Replayed,
     Serving, Traced, Transferred, Ttcp,
 };
 use control::status::oam::{OamAlarms, OamStatus};
@@ -76,6 +76,8 @@ printed! {
     Guest: "vm";
     Captured: "capture";
     Vec<Replayed>: "replay";
+    InjectionDone: "inject";
+    ReceivedPdu: "(receive --format jsonl, a line for each PDU)";
     Doctor: "doctor";
     Vec<ExplainedReason>: "explain";
     Vec<Dropped>: "drops";

@@ -1,6 +1,7 @@
 //! `cellway send` and `cellway receive`: what both have in common. Between two ends of ours a file is a stream of
 //! reliable transfer (`docs/transfer.md`); to anybody else it is single PDUs.
 
+mod forms;
 mod receive;
 mod send;
 
@@ -73,6 +74,9 @@ pub(crate) struct Receive {
     /// End after so many single PDUs; implies --datagrams
     #[arg(long, conflicts_with = "reliable")]
     count: Option<u64>,
+    /// How single PDUs are written; all but raw imply --datagrams
+    #[arg(long, value_enum, default_value_t)]
+    format: forms::Form,
     /// Fail if any single PDU is not delivered
     #[arg(long)]
     strict: bool,
@@ -91,7 +95,12 @@ pub(crate) struct Receive {
 impl Receive {
     /// Whether it runs until Ctrl-C and can begin anew: single PDUs stand for themselves, a stream does not.
     pub(crate) fn is_endless(&self) -> bool {
-        self.file.is_none() && self.datagrams && self.count.is_none()
+        self.file.is_none() && self.takes_datagrams() && self.count.is_none()
+    }
+
+    /// Whether single PDUs are asked for.
+    fn takes_datagrams(&self) -> bool {
+        self.datagrams || self.count.is_some() || self.format != forms::Form::Raw
     }
 }
 

@@ -9,7 +9,7 @@
 use super::stream;
 use anyhow::{Context as _, Result};
 use host::engine::{EngineHandle, Stopped};
-use net::{LinkId, TapBuffer, TapConfig};
+use net::{LinkId, TapBuffer, TapConfig, TapId};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketType, sockopt};
@@ -61,11 +61,34 @@ impl Capture {
     }
 }
 
+/// A tap of a link: one of several that captures may have put there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// The link.
+    pub link: LinkId,
+    /// Which of its taps.
+    pub tap: TapId,
+}
+
+impl From<LinkId> for Place {
+    /// The tap of who is alone.
+    fn from(link: LinkId) -> Self {
+        Place { link, tap: TapId::default() }
+    }
+}
+
 /// Starts the thread. The link has its tap, of this configuration, which is taken off at the end.
 ///
 /// # Errors
 /// No thread to be had.
-pub fn start(engine: EngineHandle, link: LinkId, config: &TapConfig, to: UnixStream) -> io::Result<Capture> {
+pub fn start(
+    engine: EngineHandle,
+    place: impl Into<Place>,
+    config: &TapConfig,
+    to: UnixStream,
+) -> io::Result<Capture> {
+    let place = place.into();
+    let Place { link, tap } = place;
     to.set_nonblocking(true)?;
     // As much as the system gives: each time that it is full costs a turn of the recorder's thread.
     let _ = sockopt::set_socket_send_buffer_size(&to, PIECE_OCTETS);
@@ -74,15 +97,15 @@ pub fn start(engine: EngineHandle, link: LinkId, config: &TapConfig, to: UnixStr
     let spare = [TapBuffer::new(config), TapBuffer::new(config)];
     let bell = Arc::new(Bell::new()?);
     let reader = Waker::from(bell.clone());
-    if !engine.with(move |core| core.network.set_tap_reader(link, reader)).map_err(io::Error::other)? {
+    if !engine.with(move |core| core.network.set_tap_reader_of(link, tap, reader)).map_err(io::Error::other)? {
         return Err(ErrorKind::NotFound.into());
     }
     let capture = Capture(Arc::downgrade(&bell));
     std::thread::Builder::new().name("capture".into()).spawn(move || {
         // An end that is not the recorder's wish: the link or the network is gone, which the recorder sees by the
         // closed socket.
-        let _ = pump(&engine, link, &to, &bell, few, spare);
-        let _ = end(&engine, link);
+        let _ = pump(&engine, place, &to, &bell, few, spare);
+        let _ = end(&engine, place);
     })?;
     Ok(capture)
 }
@@ -91,11 +114,12 @@ pub fn start(engine: EngineHandle, link: LinkId, config: &TapConfig, to: UnixStr
 ///
 /// # Errors
 /// The engine has stopped.
-pub fn end(engine: &EngineHandle, link: LinkId) -> Result<(), Stopped> {
+pub fn end(engine: &EngineHandle, place: impl Into<Place>) -> Result<(), Stopped> {
+    let Place { link, tap } = place.into();
     let rest = engine.with(move |core| {
         let mut rest = [TapBuffer::default(), TapBuffer::default()];
-        core.network.drain_taps(link, &mut rest);
-        core.network.set_tap(link, None);
+        core.network.drain_taps_of(link, tap, &mut rest);
+        core.network.set_tap_of(link, tap, None);
         rest
     });
     // The memory goes here, not on the engine's thread.
@@ -151,13 +175,14 @@ impl Wake for Bell {
 
 fn pump(
     engine: &EngineHandle,
-    link: LinkId,
+    place: Place,
     to: &UnixStream,
     bell: &Bell,
     few: usize,
     mut buffers: [TapBuffer; 2],
 ) -> io::Result<()> {
-    let mut out = BufWriter::with_capacity(PIECE_OCTETS, Patient { to, engine, link, bell, end: None });
+    let mut out = BufWriter::with_capacity(PIECE_OCTETS, Patient { to, engine, place, bell, end: None });
+    let Place { link, tap } = place;
     let mut pace = PACE;
     loop {
         // Short of the recorder's end, nothing comes from it.
@@ -166,7 +191,7 @@ fn pump(
         // Before the tap is drained: what comes after that rings anew.
         bell.silence();
         // They come back from a link that has gone, too: their memory goes here, not on the engine's thread.
-        let drained = engine.with(move |core| (core.network.drain_taps(link, &mut buffers), buffers));
+        let drained = engine.with(move |core| (core.network.drain_taps_of(link, tap, &mut buffers), buffers));
         let (is_there, drained) = drained.map_err(io::Error::other)?;
         if !is_there {
             return Err(ErrorKind::NotFound.into());
@@ -195,7 +220,7 @@ fn ready(socket: &UnixStream, what: PollFlags, patience: Duration) -> io::Result
 struct Patient<'a> {
     to: &'a UnixStream,
     engine: &'a EngineHandle,
-    link: LinkId,
+    place: Place,
     bell: &'a Bell,
     /// Until when, once it has said its end.
     end: Option<Instant>,
@@ -217,11 +242,11 @@ impl Write for Patient<'_> {
         loop {
             match self.to.write(octets) {
                 Err(e) if e.kind() == ErrorKind::WouldBlock => {
-                    let link = self.link;
+                    let Place { link, tap } = self.place;
                     self.bell.check()?;
                     self.check_end()?;
                     if !ready(self.to, PollFlags::OUT, PATIENCE)?
-                        && !self.engine.with(move |core| core.network.has_tap(link)).unwrap_or(false)
+                        && !self.engine.with(move |core| core.network.has_tap_of(link, tap)).unwrap_or(false)
                     {
                         return Err(ErrorKind::NotFound.into());
                     }

@@ -63,8 +63,8 @@ impl Lines {
         if fitting(lane, promised, free) == 0 {
             return Err(frame);
         }
-        if let (Some(Some(tap)), true) = (self.taps.get_mut(line as usize / 2), lane.is_up()) {
-            tap.see_frame(&frame, &self.pool, Side::of_line(line), now);
+        if let (Some(Some(taps)), true) = (self.taps.get_mut(line as usize / 2), lane.is_up()) {
+            taps.see_frame(&frame, &self.pool, Side::of_line(line), now);
         }
         self.work += frame.cells() as usize;
         lane.put(frame, now, &mut self.pool)?;

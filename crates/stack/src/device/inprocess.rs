@@ -7,9 +7,9 @@ use crate::oam::Statistics;
 use endpoint::{ChannelId, Endpoint};
 use smoltcp::phy;
 use smoltcp::socket::{icmp, tcp};
-use smoltcp::wire::{Icmpv4Packet, Icmpv4Repr, IpAddress};
+use smoltcp::wire::{Icmpv4Packet, Icmpv4Repr, Icmpv6Packet, Icmpv6Repr, IpAddress};
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::{Duration, Instant};
 use wire::Time;
 
@@ -29,7 +29,13 @@ pub struct Host {
 
 impl Host {
     /// A host of `address`, over channels that are open on `endpoint`.
-    pub fn new(endpoint: Endpoint, address: Ipv4Addr, prefix: u8, mtu: usize, channels: &[u32]) -> Self {
+    pub fn new(
+        endpoint: Endpoint,
+        address: impl Into<Option<Ipv4Addr>>,
+        prefix: u8,
+        mtu: usize,
+        channels: &[u32],
+    ) -> Self {
         let mut stack = NetStack::new(address, prefix, mtu, u64::from(std::process::id()));
         for channel in channels {
             stack.ip().add_circuit(*channel, None, Time::ZERO);
@@ -100,7 +106,7 @@ impl Host {
         match twin {
             Ok(None) => Ok(()),
             Ok(Some(_)) => {
-                let address = self.stack.ip().config().address;
+                let address = self.stack.ip().config().addresses_text();
                 let says = format!("the ATMARP server says that another station has {address}: give another --address");
                 Err(io::Error::new(io::ErrorKind::AddrInUse, says))
             }
@@ -145,30 +151,32 @@ impl Host {
     ///
     /// # Errors
     /// The service has gone.
-    pub fn ping(&mut self, to: Ipv4Addr, count: u32, octets: usize, interval: Duration) -> io::Result<Statistics> {
+    pub fn ping(
+        &mut self,
+        to: impl Into<IpAddr>,
+        count: u32,
+        octets: usize,
+        interval: Duration,
+    ) -> io::Result<Statistics> {
+        let to = to.into();
         let buffer = || icmp::PacketBuffer::new(vec![icmp::PacketMetadata::EMPTY; 16], vec![0; 1 << 17]);
         let mut socket = icmp::Socket::new(buffer(), buffer());
         let ident = std::process::id() as u16;
         socket.bind(icmp::Endpoint::Ident(ident)).map_err(|e| io::Error::other(e.to_string()))?;
         let handle = self.stack.sockets().add(socket);
         let data = vec![0x5a; octets];
-        let checksums = phy::ChecksumCapabilities::default();
         let mut rtts = Vec::new();
         let mut lost = 0;
         for seq_no in 0..count {
-            let request = Icmpv4Repr::EchoRequest { ident, seq_no: seq_no as u16, data: &data };
-            let mut packet = vec![0; request.buffer_len()];
-            request.emit(&mut Icmpv4Packet::new_unchecked(&mut packet), &checksums);
+            let packet = echo_request(to, ident, seq_no as u16, &data);
             let sent = Instant::now();
             let socket = self.stack.sockets().get_mut::<icmp::Socket<'_>>(handle);
-            socket.send_slice(&packet, IpAddress::Ipv4(to)).map_err(|e| io::Error::other(e.to_string()))?;
+            socket.send_slice(&packet, IpAddress::from(to)).map_err(|e| io::Error::other(e.to_string()))?;
             let answered = self.until(Duration::from_secs(2), |host| {
                 let socket = host.stack.sockets().get_mut::<icmp::Socket<'_>>(handle);
-                let (packet, _) = socket.recv().ok()?;
-                let packet = Icmpv4Packet::new_checked(packet).ok()?;
-                let reply = Icmpv4Repr::parse(&packet, &phy::ChecksumCapabilities::default()).ok()?;
-                matches!(reply, Icmpv4Repr::EchoReply { seq_no: s, data: d, .. } if s == seq_no as u16 && d.len() == octets)
-                    .then_some(())
+                let (packet, from) = socket.recv().ok()?;
+                let (number, length) = echo_reply(to.is_ipv6(), from, packet)?;
+                (number == seq_no as u16 && length == octets).then_some(())
             });
             match answered {
                 Ok(()) => rtts.push(sent.elapsed()),
@@ -238,10 +246,11 @@ impl Host {
     /// Nobody listens there, or the connection breaks.
     pub fn tcp_send(
         &mut self,
-        to: Ipv4Addr,
+        to: impl Into<IpAddr>,
         port: u16,
         mut source: impl FnMut(&mut [u8]) -> io::Result<usize>,
     ) -> io::Result<u64> {
+        let to = to.into();
         let local = 49_152 + (std::process::id() as u16 % 16_000);
         let mut refused = 0;
         let handle = loop {
@@ -257,7 +266,7 @@ impl Host {
             self.stack.sockets().remove(handle);
             refused += 1;
             if refused == 50 {
-                return Err(io::Error::new(io::ErrorKind::ConnectionRefused, format!("{to}:{port} refuses")));
+                return Err(io::Error::new(io::ErrorKind::ConnectionRefused, format!("port {port} of {to} refuses")));
             }
             self.serve_until({
                 let end = Instant::now() + Duration::from_millis(100);
@@ -298,5 +307,42 @@ impl Host {
         });
         self.stack.sockets().remove(handle);
         Ok(total)
+    }
+}
+
+/// An echo request, ICMP or ICMPv6. The socket writes the checksum of the latter, which covers the source address.
+fn echo_request(to: IpAddr, ident: u16, seq_no: u16, data: &[u8]) -> Vec<u8> {
+    let checksums = phy::ChecksumCapabilities::default();
+    match to {
+        IpAddr::V4(_) => {
+            let request = Icmpv4Repr::EchoRequest { ident, seq_no, data };
+            let mut packet = vec![0; request.buffer_len()];
+            request.emit(&mut Icmpv4Packet::new_unchecked(&mut packet), &checksums);
+            packet
+        }
+        IpAddr::V6(to) => {
+            let request = Icmpv6Repr::EchoRequest { ident, seq_no, data };
+            let mut packet = vec![0; request.buffer_len()];
+            request.emit(&Ipv6Addr::UNSPECIFIED, &to, &mut Icmpv6Packet::new_unchecked(&mut packet), &checksums);
+            packet
+        }
+    }
+}
+
+/// The number of an echo reply, and how much data it has. The stack has verified its checksum.
+fn echo_reply(is_ipv6: bool, from: IpAddress, packet: &[u8]) -> Option<(u16, usize)> {
+    let checked = phy::ChecksumCapabilities::ignored();
+    if !is_ipv6 {
+        let packet = Icmpv4Packet::new_checked(packet).ok()?;
+        return match Icmpv4Repr::parse(&packet, &checked).ok()? {
+            Icmpv4Repr::EchoReply { seq_no, data, .. } => Some((seq_no, data.len())),
+            _ => None,
+        };
+    }
+    let IpAddress::Ipv6(from) = from else { return None };
+    let packet = Icmpv6Packet::new_checked(packet).ok()?;
+    match Icmpv6Repr::parse(&from, &Ipv6Addr::UNSPECIFIED, &packet, &checked).ok()? {
+        Icmpv6Repr::EchoReply { seq_no, data, .. } => Some((seq_no, data.len())),
+        _ => None,
     }
 }

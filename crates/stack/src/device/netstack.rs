@@ -10,7 +10,7 @@ use smoltcp::socket::tcp;
 use smoltcp::time::Instant as NetInstant;
 use smoltcp::wire::{HardwareAddress, IpAddress, IpCidr};
 use std::collections::VecDeque;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 use wire::{DropReason, Time};
 
@@ -104,6 +104,15 @@ pub struct NetStack {
     interface: Interface,
     sockets: SocketSet<'static>,
     buffer_octets: usize,
+    flood: Flood,
+}
+
+/// A packet that goes on all circuits, one after the other.
+#[derive(Debug, Default)]
+struct Flood {
+    packet: Vec<u8>,
+    /// The circuit that it went on last; `None` outside a flood.
+    last: Option<u32>,
 }
 
 impl std::fmt::Debug for NetStack {
@@ -118,17 +127,19 @@ fn net_time(now: Time) -> NetInstant {
 
 impl NetStack {
     /// A stack of `address`. The same seed gives the same initial sequence numbers.
-    pub fn new(address: Ipv4Addr, prefix: u8, mtu: usize, seed: u64) -> Self {
+    pub fn new(address: impl Into<Option<Ipv4Addr>>, prefix: u8, mtu: usize, seed: u64) -> Self {
+        let address = address.into();
         let mut queue = Queue { mtu, ..Queue::default() };
         let mut config = Config::new(HardwareAddress::Ip);
         config.random_seed = seed;
         let mut interface = Interface::new(config, &mut queue, NetInstant::ZERO);
         interface.update_ip_addrs(|addresses| {
             // The list has room for more than one address.
-            let _ = addresses.push(IpCidr::new(IpAddress::Ipv4(address), prefix));
+            let _ = address.map(|address| addresses.push(IpCidr::new(IpAddress::Ipv4(address), prefix)));
         });
         let ip = IpInterface::new(IpConfig { mtu, ..IpConfig::new(address) });
-        NetStack { ip, queue, interface, sockets: SocketSet::new(Vec::new()), buffer_octets: BUFFER_OCTETS }
+        let sockets = SocketSet::new(Vec::new());
+        NetStack { ip, queue, interface, sockets, buffer_octets: BUFFER_OCTETS, flood: Flood::default() }
     }
 
     /// The interface below: its circuits, peers and counters.
@@ -141,8 +152,14 @@ impl NetStack {
         &mut self.sockets
     }
 
-    /// The same with another encapsulation than LLC/SNAP (a routed one) or an ATM number.
+    /// The same with another encapsulation than LLC/SNAP (a routed one), an ATM number, or an IPv6 address.
     pub fn with(mut self, config: IpConfig) -> Self {
+        if let Some((address, prefix)) = config.ipv6 {
+            self.interface.update_ip_addrs(|addresses| {
+                // The list has room for more than one address.
+                let _ = addresses.push(IpCidr::new(IpAddress::Ipv6(address), prefix));
+            });
+        }
         self.ip = IpInterface::new(config);
         self
     }
@@ -178,13 +195,18 @@ impl NetStack {
 
     /// Whether [`NetStack::poll_pdu`] may give something.
     pub fn has_pdu(&self) -> bool {
-        self.ip.has_pdu() || self.ip.has_kept() || !self.queue.to_send.packets.is_empty()
+        self.flood.last.is_some() || self.ip.has_pdu() || self.ip.has_kept() || !self.queue.to_send.packets.is_empty()
     }
 
     /// A PDU to be sent, written at the start of `sdu` (8 octets and the MTU at least): its circuit and length.
     pub fn poll_pdu(&mut self, sdu: &mut [u8], now: Time) -> Option<(u32, usize)> {
         if let Some(said) = self.ip.poll_pdu(sdu) {
             return Some(said);
+        }
+        if self.flood.last.is_some()
+            && let Some(sent) = self.poll_flood(sdu)
+        {
+            return Some(sent);
         }
         let head = self.ip.headroom();
         while let Some(octets) = self.next_packet(sdu.get_mut(head..)?) {
@@ -197,10 +219,28 @@ impl NetStack {
                 }
                 Verdict::TooLong { .. } => self.ip.sent.drop_one(DropReason::Oversize),
                 Verdict::Waits(hop) => self.ip.keep(hop, &VnetHeader::default().to_octets(), packet, now),
-                Verdict::All | Verdict::Dropped => {}
+                Verdict::All => {
+                    self.flood.packet.clear();
+                    self.flood.packet.extend_from_slice(packet);
+                    self.flood.last = self.ip.circuit_after(None);
+                    let made = self.ip.encapsulate(sdu, octets);
+                    if let Some(sent) = self.flood.last.zip(made) {
+                        return Some(sent);
+                    }
+                }
+                Verdict::Dropped => {}
             }
         }
         None
+    }
+
+    /// A packet for all circuits, on the next of them.
+    fn poll_flood(&mut self, sdu: &mut [u8]) -> Option<(u32, usize)> {
+        self.flood.last = self.ip.circuit_after(self.flood.last);
+        let circuit = self.flood.last?;
+        let (head, octets) = (self.ip.headroom(), self.flood.packet.len());
+        sdu.get_mut(head..head + octets)?.copy_from_slice(&self.flood.packet);
+        self.ip.encapsulate(sdu, octets).map(|made| (circuit, made))
     }
 
     /// A packet to be sent, at the start of `room`: one that waited for its address, or the next of smoltcp's.
@@ -252,10 +292,10 @@ impl NetStack {
     ///
     /// # Errors
     /// An address or port that is none.
-    pub fn connect(&mut self, to: Ipv4Addr, port: u16, local: u16) -> Result<SocketHandle, tcp::ConnectError> {
+    pub fn connect(&mut self, to: impl Into<IpAddr>, port: u16, local: u16) -> Result<SocketHandle, tcp::ConnectError> {
         let handle = self.tcp();
         let socket = self.sockets.get_mut::<tcp::Socket<'_>>(handle);
-        let result = socket.connect(self.interface.context(), (IpAddress::Ipv4(to), port), local);
+        let result = socket.connect(self.interface.context(), (IpAddress::from(to.into()), port), local);
         result.map(|()| handle).inspect_err(|_| {
             self.sockets.remove(handle);
         })
@@ -273,6 +313,7 @@ impl NetStack {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::Ipv6Addr;
 
     const ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2)];
 
@@ -301,5 +342,37 @@ mod tests {
         assert_eq!(stacks[0].tcp_socket(client).state(), tcp::State::Established);
         assert_eq!(stacks[1].tcp_socket(server).state(), tcp::State::Established);
         assert!(stacks.iter_mut().all(|stack| stack.ip().sent.dropped_total() == 0));
+    }
+    #[test]
+    fn ipv6_connects_over_the_right_one_of_several_circuits_and_learns_which_it_is() {
+        let now = Time::ZERO;
+        let own = |n| Ipv6Addr::new(0xfd00, 9, 0, 0, 0, 0, 0, n);
+        let mut stacks = [1, 2].map(|n| {
+            let config = IpConfig { ipv6: Some((own(n), 64)), ..IpConfig::new(None) };
+            NetStack::new(None, 0, 1500, u64::from(n)).with(config)
+        });
+        for stack in &mut stacks {
+            (0..3).for_each(|circuit| stack.ip().add_circuit(circuit, None, now));
+        }
+        let server = stacks[1].listen(80).unwrap();
+        let client = stacks[0].connect(own(2), 80, 50_000).unwrap();
+        let mut sdu = vec![0; 1508];
+        let mut on_others = 0;
+        for _ in 0..20 {
+            for from in [0, 1] {
+                while stacks[from].run(now) {}
+                while let Some((circuit, octets)) = stacks[from].poll_pdu(&mut sdu, now) {
+                    // Circuit 1 joins the two; the others lead elsewhere.
+                    if circuit == 1 {
+                        stacks[1 - from].handle_pdu(1, &sdu[..octets], now);
+                    } else if sdu[6..8] == [0x86, 0xdd] {
+                        on_others += 1;
+                    }
+                }
+            }
+        }
+        assert_eq!(stacks[0].tcp_socket(client).state(), tcp::State::Established);
+        assert_eq!(stacks[1].tcp_socket(server).state(), tcp::State::Established);
+        assert_eq!(on_others, 2, "only the first packet had to go on the two other circuits");
     }
 }

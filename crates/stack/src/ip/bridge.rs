@@ -1,5 +1,6 @@
 //! Which side an Ethernet address is at (IEEE 802.1Q clause 8.7): learnt from the senders of frames, forgotten after
-//! five minutes, bounded, and with a share for each side. A frame costs the logarithm of the table at most.
+//! five minutes, bounded, and with a share for each side. A frame costs the logarithm of the table at most. The same
+//! table holds the IPv6 neighbours of an interface with several circuits ([`super::neighbours`]).
 //!
 //! An address belongs to the side that it was first heard from. Another gets it once that one has been silent for
 //! [`SILENCE`], or by configuration: else whoever writes a station's address as his own would get what is for that
@@ -37,33 +38,49 @@ struct Entry {
     ordered: Time,
 }
 
-/// The table.
-#[derive(Debug, Default)]
-pub(crate) struct Bridge {
+/// The table, of addresses `A`.
+#[derive(Debug)]
+pub(crate) struct Bridge<A = [u8; OCTETS]> {
     /// By configuration: these neither move nor age.
-    fixed: BTreeMap<[u8; OCTETS], Side>,
-    entries: BTreeMap<[u8; OCTETS], Entry>,
+    fixed: BTreeMap<A, Side>,
+    entries: BTreeMap<A, Entry>,
     /// All entries, first those not heard of for the longest time.
-    order: BTreeSet<(Time, [u8; OCTETS])>,
+    order: BTreeSet<(Time, A)>,
     /// Those of each side, in the same order.
-    shares: Shares<Side, (Time, [u8; OCTETS])>,
+    shares: Shares<Side, (Time, A)>,
+}
+
+impl<A> Default for Bridge<A> {
+    fn default() -> Self {
+        Bridge { fixed: BTreeMap::new(), entries: BTreeMap::new(), order: BTreeSet::new(), shares: Shares::default() }
+    }
 }
 
 impl Bridge {
-    /// An address is at a side, whatever frames say.
-    pub(crate) fn fix(&mut self, address: [u8; OCTETS], side: Side) {
-        self.remove(address);
-        self.fixed.insert(address, side);
-    }
-
     /// A frame has come from a side. False if its sender's address belongs to the device and it has come from
     /// elsewhere: what is behind the device would look for that station here.
     pub(crate) fn learn(&mut self, frame: &[u8], from: Side, now: Time) -> bool {
         let Some(source) = frame.get(OCTETS..).and_then(|f| f.first_chunk::<OCTETS>()) else { return true };
         // A group address is nobody's.
-        if source[0] & 1 == 1 {
-            return true;
-        }
+        source[0] & 1 == 1 || self.learn_address(source, from, now)
+    }
+
+    /// Where a frame's destination is; `None`: nobody knows.
+    pub(crate) fn side(&self, frame: &[u8], now: Time) -> Option<Side> {
+        self.side_of(frame.first_chunk::<OCTETS>()?, now)
+    }
+}
+
+impl<A: Ord + Copy> Bridge<A> {
+    /// An address is at a side, whatever frames say.
+    pub(crate) fn fix(&mut self, address: A, side: Side) {
+        self.remove(address);
+        self.fixed.insert(address, side);
+    }
+
+    /// What has the address has been heard from a side. False if the address belongs to the device and that is another
+    /// side.
+    pub(crate) fn learn_address(&mut self, source: &A, from: Side, now: Time) -> bool {
         if let Some(side) = self.fixed.get(source) {
             return *side == from || *side != Side::Device;
         }
@@ -86,7 +103,7 @@ impl Bridge {
         true
     }
 
-    fn remove(&mut self, address: [u8; OCTETS]) {
+    fn remove(&mut self, address: A) {
         if let Some(Entry { side, ordered, .. }) = self.entries.remove(&address) {
             self.order.remove(&(ordered, address));
             self.shares.remove(side, (ordered, address));
@@ -102,9 +119,8 @@ impl Bridge {
         yields.map(|(_, address)| self.remove(address)).is_some()
     }
 
-    /// Where a frame's destination is; `None`: nobody knows.
-    pub(crate) fn side(&self, frame: &[u8], now: Time) -> Option<Side> {
-        let destination = frame.first_chunk::<OCTETS>()?;
+    /// Where an address is; `None`: nobody knows.
+    pub(crate) fn side_of(&self, destination: &A, now: Time) -> Option<Side> {
         let learnt =
             || self.entries.get(destination).filter(|entry| entry.heard + AGEING > now).map(|entry| entry.side);
         self.fixed.get(destination).copied().or_else(learnt)

@@ -12,6 +12,7 @@ mod fcs;
 mod fragment;
 mod index;
 mod join;
+mod neighbours;
 mod offload;
 mod pdu;
 mod resolution;
@@ -27,8 +28,9 @@ pub use offload::{Cut, VNET_OCTETS, VnetHeader};
 use crate::atmarp::{Client, Inverse, Server};
 use bridge::{Bridge, Side};
 use index::Index;
+use neighbours::Neighbours;
 use std::collections::{BTreeMap, VecDeque};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use waiting::Waiting;
 use wire::atmarp::{AtmAddress, End};
 use wire::{Counters, Time};
@@ -43,8 +45,10 @@ const OFFER: [u8; 1] = [1];
 /// What an interface is to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    /// Its IPv4 address.
-    pub address: Ipv4Addr,
+    /// Its IPv4 address. A bridged device, or an interface for IPv6 alone, needs none.
+    pub address: Option<Ipv4Addr>,
+    /// Its IPv6 address, and the bits of it that are the link's.
+    pub ipv6: Option<(Ipv6Addr, u8)>,
     /// Its ATM number; [`AtmAddress::NONE`] on permanent circuits.
     pub number: AtmAddress,
     /// Octets of the longest packet, or of the longest frame's payload.
@@ -57,8 +61,22 @@ pub struct Config {
 
 impl Config {
     /// LLC/SNAP routed, MTU 9180, no offload.
-    pub fn new(address: Ipv4Addr) -> Self {
-        Config { address, number: AtmAddress::NONE, mtu: MTU, encapsulation: Encapsulation::LlcRouted, offload: false }
+    pub fn new(address: impl Into<Option<Ipv4Addr>>) -> Self {
+        Config {
+            address: address.into(),
+            ipv6: None,
+            number: AtmAddress::NONE,
+            mtu: MTU,
+            encapsulation: Encapsulation::LlcRouted,
+            offload: false,
+        }
+    }
+
+    /// Its addresses, for reports.
+    pub fn addresses_text(&self) -> String {
+        let ipv6 = self.ipv6.map(|(address, _)| address.to_string());
+        let all: Vec<_> = self.address.map(|address| address.to_string()).into_iter().chain(ipv6).collect();
+        if all.is_empty() { "no IP address".to_owned() } else { all.join(", ") }
     }
 }
 
@@ -129,6 +147,7 @@ pub struct IpInterface {
     /// Stations that packets want to go to, and to which no circuit leads.
     wanted: VecDeque<End>,
     bridge: Bridge,
+    neighbours: Neighbours,
     waiting: Waiting,
     /// When the circuits on which nobody is known were last asked because of a packet, and whether there are any.
     asked_around: Option<(Time, bool)>,
@@ -144,8 +163,10 @@ pub struct IpInterface {
 impl IpInterface {
     /// An interface without circuits.
     pub fn new(config: Config) -> Self {
+        let neighbours = Neighbours::new(config.ipv6);
         IpInterface {
             config,
+            neighbours,
             circuits: BTreeMap::new(),
             index: Index::default(),
             routes: Vec::new(),
@@ -170,7 +191,7 @@ impl IpInterface {
 
     /// This end, as ATMARP names it.
     fn own(&self) -> End {
-        End { number: self.config.number, ip: Some(self.config.address), ..End::default() }
+        End { number: self.config.number, ip: self.config.address, ..End::default() }
     }
 
     /// Octets to leave free before a packet in the buffer that becomes its SDU.
@@ -196,6 +217,18 @@ impl IpInterface {
             peer.into_iter().for_each(|ip| server.tie(circuit, ip));
         }
         self.review();
+    }
+
+    /// As [`IpInterface::add_circuit`], where the peer that the user names may be an IPv6 neighbour.
+    pub fn add_circuit_of(&mut self, circuit: u32, peer: Option<IpAddr>, now: Time) {
+        match peer {
+            Some(IpAddr::V6(neighbour)) => {
+                self.add_circuit(circuit, None, now);
+                self.set_neighbour(neighbour, circuit);
+            }
+            Some(IpAddr::V4(peer)) => self.add_circuit(circuit, Some(peer), now),
+            None => self.add_circuit(circuit, None, now),
+        }
     }
 
     /// Says the ATM number at a circuit's far end, so that what the server knows of it leads there.
@@ -251,6 +284,7 @@ impl IpInterface {
     pub fn remove_circuit(&mut self, circuit: u32) {
         self.take_circuit(circuit);
         self.bridge.forget(circuit);
+        self.neighbours.forget(circuit);
         if let Some(server) = &mut self.server {
             server.remove_circuit(circuit);
         }

@@ -48,6 +48,10 @@ impl IpInterface {
                 state.used = true;
                 let is_unknown = state.inverse.peer().is_none();
                 self.handle_sign_of_life(circuit, is_unknown, now);
+                if packet.first().is_some_and(|first| first >> 4 == 6) && !self.neighbours.learn(packet, circuit, now) {
+                    self.received.drop_one(DropReason::NotPermitted);
+                    return None;
+                }
                 plain(packet)
             }
             Ok(Content::Frame(frame)) => {

@@ -101,7 +101,7 @@ impl IpInterface {
                 // An address that is ours, or another circuit's, is not believed; the question is answered all the
                 // same.
                 let is_other = |w: Way| !self.is_same_station(w.circuit, circuit);
-                let elsewhere = |ip| ip == self.config.address || self.way(ip).is_some_and(is_other);
+                let elsewhere = |ip| Some(ip) == self.config.address || self.way(ip).is_some_and(is_other);
                 let mut packet = *packet;
                 if packet.sender.ip.is_some_and(elsewhere) {
                     self.received.drop_one(DropReason::NotPermitted);

@@ -12,11 +12,10 @@ use wire::{DropReason, Time};
 impl IpInterface {
     /// The circuit for a destination: its own, its router's, or the only one there is; or the next hop whose circuit
     /// may be known soon.
-    fn circuit_for(&mut self, to: Option<Ipv4Addr>, now: Time) -> Result<u32, Option<Ipv4Addr>> {
+    fn circuit_for(&mut self, to: Ipv4Addr, now: Time) -> Result<u32, Option<Ipv4Addr>> {
         // A call leads to one station; only a circuit of a description may lead to whatever is beyond it.
         let is_only = self.circuits.len() == 1 && !self.is_switched;
         let only = self.circuits.keys().next().copied().filter(|_| is_only);
-        let Some(to) = to else { return only.ok_or(None) };
         let via = |(network, prefix, via): &(Ipv4Addr, u8, Ipv4Addr)| {
             let mask = u32::MAX.checked_shl(32 - u32::from(*prefix)).unwrap_or(0);
             (u32::from(to) & mask == u32::from(*network) & mask).then_some(*via)
@@ -65,27 +64,35 @@ impl IpInterface {
             return self.bridge_route(packet, now);
         }
         let to = match packet.first().map(|o| o >> 4) {
-            Some(4) if packet.len() >= 20 => Some(Ipv4Addr::new(packet[16], packet[17], packet[18], packet[19])),
-            Some(6) if packet.len() >= 40 => None,
+            Some(4) if packet.len() >= 20 => Ipv4Addr::new(packet[16], packet[17], packet[18], packet[19]),
+            Some(6) if packet.len() >= 40 => {
+                return match self.route6(packet, now) {
+                    Verdict::To(circuit) => self.fitting(circuit, packet),
+                    other => other,
+                };
+            }
             _ => {
                 self.sent.drop_one(DropReason::Malformed);
                 return Verdict::Dropped;
             }
         };
         match self.circuit_for(to, now) {
-            Ok(circuit) => {
-                let mtu = self.circuits.get_mut(&circuit).map_or(self.config.mtu, |c| {
-                    c.used = true;
-                    c.mtu
-                });
-                if packet.len() > mtu { Verdict::TooLong { circuit, mtu } } else { Verdict::To(circuit) }
-            }
+            Ok(circuit) => self.fitting(circuit, packet),
             Err(Some(hop)) => Verdict::Waits(hop),
             Err(None) => {
                 self.sent.drop_one(DropReason::UnknownCircuit);
                 Verdict::Dropped
             }
         }
+    }
+
+    /// A packet goes on a circuit, if that has room for it.
+    fn fitting(&mut self, circuit: u32, packet: &[u8]) -> Verdict {
+        let mtu = self.circuits.get_mut(&circuit).map_or(self.config.mtu, |c| {
+            c.used = true;
+            c.mtu
+        });
+        if packet.len() > mtu { Verdict::TooLong { circuit, mtu } } else { Verdict::To(circuit) }
     }
 
     fn bridge_route(&mut self, frame: &[u8], now: Time) -> Verdict {

@@ -1,49 +1,28 @@
 //! A capture as pcapng with one ERF interface: cells as type 3, AAL5 PDUs, put together where cells pass, as type 4. At
 //! its end stands how many cells or frames were missed.
 
-use super::{Records, What, Written};
+use super::What;
+use super::assemble::{Passed, Recorder, Sink};
 use anyhow::Result;
-use net::tap::Tapped;
-use net::{FrameAal, Side, TapRecord};
+use net::Side;
 use pcap_file::DataLink;
 use pcap_file::pcapng::PcapNgWriter;
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
 use pcap_file::pcapng::blocks::interface_description::{InterfaceDescriptionBlock, InterfaceDescriptionOption};
 use pcap_file::pcapng::blocks::interface_statistics::{InterfaceStatisticsBlock, InterfaceStatisticsOption};
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::io::Write;
 use std::time::Duration;
-use wire::cell::PAYLOAD_OCTETS;
-use wire::erf::{Head, Kind, LINKTYPE};
-use wire::{Cell, CellHeader, CircuitId, PayloadType, Time, aal5};
+use wire::erf::{Head, LINKTYPE};
 
-/// A PDU whose end does not come is written no further than this.
-const MAX_PDU_OCTETS: usize = 65_535 + 8 + 48;
+/// Octets of a PDU that a record has room for.
+const MAX_PAYLOAD_OCTETS: usize = 65_000;
 
-/// What has come of a PDU.
-#[derive(Debug, Default)]
-struct Partial {
-    pdu: Vec<u8>,
-    /// The stretch without a gap that its cells are of.
-    stretch: u64,
-    /// An end of a PDU has been seen in that stretch: what follows is the next one's beginning.
-    has_begun: bool,
-}
+/// Writes records.
+pub(crate) struct Pcapng<W: Write>(PcapNgWriter<W>);
 
-/// Writes records; puts PDUs together where asked for.
-pub(crate) struct Recorder<W: Write> {
-    out: PcapNgWriter<W>,
-    what: What,
-    epoch: Duration,
-    partial: HashMap<(Side, u32), Partial>,
-    stretch: u64,
-    written: Written,
-    latest: Duration,
-}
-
-impl<W: Write> Recorder<W> {
-    pub(crate) fn new(out: W, link: &str, what: What, epoch: Duration) -> Result<Self> {
+impl<W: Write> Pcapng<W> {
+    pub(crate) fn new(out: W, link: &str) -> Result<Self> {
         let mut out = PcapNgWriter::new(out)?;
         out.write_pcapng_block(InterfaceDescriptionBlock {
             linktype: DataLink::Unknown(u32::from(LINKTYPE)),
@@ -53,132 +32,44 @@ impl<W: Write> Recorder<W> {
                 InterfaceDescriptionOption::IfTsResol(9),
             ],
         })?;
-        let (partial, written) = (HashMap::new(), Written::default());
-        Ok(Recorder { out, what, epoch, partial, stretch: 0, written, latest: epoch })
+        Ok(Pcapng(out))
     }
+}
 
-    fn write(&mut self, at: Time, side: Side, kind: Kind, header: CellHeader, payload: &[u8]) -> Result<()> {
-        let time = self.epoch + Duration::from_nanos(at.as_nanos());
-        self.latest = time;
-        let payload = &payload[..payload.len().min(65_000)];
-        let interface = u8::from(side == Side::B);
+impl<W: Write> Recorder<Pcapng<W>> {
+    pub(crate) fn new(out: W, link: &str, what: What, epoch: Duration) -> Result<Self> {
+        Ok(Recorder::to(Pcapng::new(out, link)?, what, epoch))
+    }
+}
+
+impl<W: Write> Sink for Pcapng<W> {
+    fn write(&mut self, passed: &Passed<'_>) -> Result<bool> {
+        let payload = &passed.payload[..passed.payload.len().min(MAX_PAYLOAD_OCTETS)];
+        let interface = u8::from(passed.side == Side::B);
+        let Passed { time, kind, header, .. } = *passed;
         let head = Head { time, kind, interface, header, payload_octets: payload.len() as u16 };
         let mut data = head.emit().to_vec();
         data.extend_from_slice(payload);
-        self.out.write_pcapng_block(EnhancedPacketBlock {
+        self.0.write_pcapng_block(EnhancedPacketBlock {
             interface_id: 0,
             timestamp: time,
             original_len: data.len() as u32,
             data: Cow::Owned(data),
             options: Vec::new(),
         })?;
-        self.written.records += 1;
-        Ok(())
-    }
-
-    fn cell(&mut self, at: Time, side: Side, cell: &Cell) -> Result<()> {
-        let header = cell.header();
-        let is_oam = wire::oam::Flow::of(header).is_some();
-        let PayloadType::User { end, .. } = header.payload_type else {
-            return self.write(at, side, Kind::Cell, header, &cell.payload);
-        };
-        if self.what == What::Cells || is_oam {
-            return self.write(at, side, Kind::Cell, header, &cell.payload);
-        }
-        let partial = self.partial.entry((side, header.circuit.key())).or_default();
-        if partial.stretch != self.stretch {
-            (partial.stretch, partial.has_begun) = (self.stretch, false);
-            partial.pdu.clear();
-        }
-        if partial.pdu.len() < MAX_PDU_OCTETS {
-            partial.pdu.extend_from_slice(&cell.payload);
-        }
-        if !end {
-            return Ok(());
-        }
-        let (pdu, has_begun) = (std::mem::take(&mut partial.pdu), std::mem::replace(&mut partial.has_begun, true));
-        if !has_begun && lacks_cells(&pdu) {
-            self.written.incomplete += 1;
-        } else {
-            self.write(at, side, Kind::Aal5, header, &pdu)?;
-        }
-        // Its memory serves the next one.
-        if let Some(partial) = self.partial.get_mut(&(side, header.circuit.key())) {
-            partial.pdu = pdu;
-            partial.pdu.clear();
-        }
-        Ok(())
-    }
-
-    fn frame(
-        &mut self,
-        at: Time,
-        side: Side,
-        circuit: CircuitId,
-        aal: FrameAal,
-        meta: sar::SduMeta,
-        sdu: &[u8],
-    ) -> Result<()> {
-        match aal {
-            FrameAal::Aal0 => {
-                if let Ok(cell) = wire::octets::parse52(sdu, wire::octets::Format::Nni) {
-                    self.cell(at, side, &cell)?;
-                }
-            }
-            // Its cells are made here, so that the record is the PDU that they would be.
-            FrameAal::Aal5 => {
-                let mut segmentation = sar::Segmentation::new(circuit, sdu.len(), meta)?;
-                let mut cells = vec![Cell::default(); segmentation.cells_left()];
-                segmentation.fill(sdu, &mut cells);
-                for cell in &cells {
-                    self.cell(at, side, cell)?;
-                }
-            }
-            // ERF has no record for such a PDU.
-            FrameAal::Aal34 => {
-                let mut segmentation = sar::aal34::Sender::new(circuit, 0)?.begin(sdu.len(), meta)?;
-                let mut cells = vec![Cell::default(); segmentation.cells_left()];
-                segmentation.fill(sdu, &mut cells);
-                for cell in &cells {
-                    self.write(at, side, Kind::Cell, cell.header(), &cell.payload)?;
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Whether cells of the PDU came before what is here of it, by the length that its end says.
-fn lacks_cells(pdu: &[u8]) -> bool {
-    let said = pdu.last_chunk::<8>().map(|trailer| aal5::Trailer::from_octets(*trailer).length);
-    said.is_none_or(|octets| aal5::cells(octets.into()) > pdu.len() / PAYLOAD_OCTETS)
-}
-
-impl<W: Write> Records for Recorder<W> {
-    fn take(&mut self, record: &TapRecord<'_>) -> Result<()> {
-        match record.what {
-            Tapped::Cell(cell) => self.cell(record.at, record.from, cell),
-            Tapped::Frame { circuit, aal, meta, octets } => {
-                self.frame(record.at, record.from, circuit, aal, meta, octets)
-            }
-        }
-    }
-
-    fn gap(&mut self) {
-        self.stretch += 1;
+        Ok(true)
     }
 
     fn flush(&mut self) -> Result<()> {
-        Ok(self.out.get_mut().flush()?)
+        Ok(self.0.get_mut().flush()?)
     }
 
-    fn finish(&mut self, missed: u64) -> Result<Written> {
-        self.out.write_pcapng_block(InterfaceStatisticsBlock {
+    fn finish(&mut self, latest: Duration, missed: u64) -> Result<()> {
+        self.0.write_pcapng_block(InterfaceStatisticsBlock {
             interface_id: 0,
-            timestamp: self.latest.as_nanos() as u64,
+            timestamp: latest.as_nanos() as u64,
             options: vec![InterfaceStatisticsOption::IsbIfDrop(missed)],
         })?;
-        self.flush()?;
-        Ok(self.written)
+        self.flush()
     }
 }

@@ -1,6 +1,6 @@
 //! The stream, the PDUs that are put together from it, and the pump with a recorder that goes step by step.
 
-use super::pcapng::Recorder;
+use super::assemble::Recorder;
 use super::{Records, What, Written};
 use control::capture::pump;
 use control::capture::stream::{Item, Reader, write};

@@ -1,12 +1,14 @@
 //! `cellway receive`.
 
+use super::forms::{Form, Pdus};
 use super::{DATAGRAMS, Hashing, RELIABLE, Receive, hex, speaks, text};
 use crate::client::{self, goes_on, interrupted};
 use crate::context::Context;
 use crate::outfile::OutFile;
 use crate::output;
-use crate::target::{self, Held, Purpose, Reliable, Role};
+use crate::target::{self, Held, Purpose, Reliable, Role, Target};
 use crate::terminal::data_out;
+use crate::usage;
 use anyhow::{Result, bail};
 use control::results::Transferred;
 use endpoint::{ChannelId, Endpoint};
@@ -81,9 +83,12 @@ impl Output {
 
 /// `cellway receive`
 pub(crate) fn run_receive(context: &Context, receive: &Receive) -> Result<()> {
+    if receive.reliable && receive.format != Form::Raw {
+        usage!("--format is for single PDUs, and --reliable for a stream: leave one out");
+    }
     let mut output = Output::open(receive)?;
     receive.ready.check()?;
-    let reliable = speaks(receive.reliable, receive.datagrams || receive.count.is_some());
+    let reliable = speaks(receive.reliable, receive.takes_datagrams());
     let ready = Some(receive.ready);
     let purpose = Purpose { sap: receive.sap, reliable, ready, ..Purpose::new(Role::Listens) };
     let (mut endpoint, channel, mut held) = target::open(context, &receive.host, receive.circuit, purpose)?;
@@ -120,6 +125,8 @@ fn datagrams(
     output: &mut Output,
 ) -> Result<Option<Vec<u8>>> {
     let negotiates = reliable == Reliable::Negotiated;
+    let circuit = if let Target::Circuit(circuit) = receive.circuit { Some(circuit) } else { None };
+    let mut pdus = Pdus::new(receive.format, receive.circuit.to_string(), circuit);
     if negotiates && held.offered {
         transfer::invite(endpoint, channel)?;
     }
@@ -128,7 +135,7 @@ fn datagrams(
             if negotiates && transfer::may_begin(&sdu) && (held.offered || held.path.takes_streams_now()?) {
                 return Ok(Some(sdu.to_vec()));
             }
-            output.to.write_all(&sdu)?;
+            pdus.write(&mut output.to, &sdu)?;
             output.pdus += 1;
             output.note(output.octets + sdu.len() as u64);
             continue;

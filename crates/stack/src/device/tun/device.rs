@@ -8,7 +8,7 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::io::{Errno, read, readv, write, writev};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use tun_rs::{DeviceBuilder, Layer, SyncDevice};
@@ -18,10 +18,12 @@ use tun_rs::{DeviceBuilder, Layer, SyncDevice};
 pub struct DeviceSettings {
     /// Its name.
     pub name: String,
-    /// Its IPv4 address.
-    pub address: Ipv4Addr,
-    /// Bits of the address that are the subnet's.
-    pub prefix: u8,
+    /// Its IPv4 address, and the bits of it that are the subnet's.
+    pub address: Option<(Ipv4Addr, u8)>,
+    /// Its IPv6 address, and the bits of it that are the link's.
+    pub ipv6: Option<(Ipv6Addr, u8)>,
+    /// The MAC address of a TAP device; without, one that the system draws.
+    pub mac: Option<[u8; 6]>,
     /// Octets of the longest packet.
     pub mtu: usize,
     /// A TAP device, which gives and takes Ethernet frames; else a TUN device.
@@ -151,15 +153,23 @@ fn enter(namespace: &Path) -> io::Result<()> {
 }
 
 fn build(settings: &DeviceSettings) -> io::Result<Device> {
-    let DeviceSettings { name, address, prefix, mtu, ethernet, offload, takes_long, .. } = settings;
+    let DeviceSettings { name, mtu, ethernet, offload, takes_long, .. } = settings;
     let build = |has_header| {
-        let device = DeviceBuilder::new()
+        let mut builder = DeviceBuilder::new()
             .name(name)
             .layer(if *ethernet { Layer::L2 } else { Layer::L3 })
             .offload(has_header)
-            .ipv4(*address, *prefix, None)
-            .mtu(u16::try_from(*mtu).unwrap_or(u16::MAX))
-            .build_sync()?;
+            .mtu(u16::try_from(*mtu).unwrap_or(u16::MAX));
+        if let Some((address, prefix)) = settings.address {
+            builder = builder.ipv4(address, prefix, None);
+        }
+        if let Some((address, prefix)) = settings.ipv6 {
+            builder = builder.ipv6(address, prefix);
+        }
+        if let Some(mac) = settings.mac.filter(|_| *ethernet) {
+            builder = builder.mac_addr(mac);
+        }
+        let device = builder.build_sync()?;
         if has_header && !offload {
             leave_nothing(device.as_fd())?;
         }

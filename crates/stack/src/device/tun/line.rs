@@ -8,7 +8,7 @@ use net::{CircuitNotice, External, Frame, FrameAal, NodeIo};
 use sar::SduMeta;
 use std::collections::BTreeMap;
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use wire::{CircuitId, Counters, DropReason, Time};
 
@@ -52,7 +52,7 @@ pub struct Line {
     passage: Passage<Frame>,
     name: String,
     /// Peers that the user has named.
-    peers: BTreeMap<CircuitId, Ipv4Addr>,
+    peers: BTreeMap<CircuitId, IpAddr>,
     /// The circuit to the ATMARP server, once it exists.
     server: Option<CircuitId>,
     now: Time,
@@ -66,7 +66,7 @@ impl Line {
     /// No right to make a device (`CAP_NET_ADMIN`), no `/dev/net/tun`, no such namespace.
     pub fn new(
         settings: &Settings,
-        peers: BTreeMap<CircuitId, Ipv4Addr>,
+        peers: BTreeMap<CircuitId, IpAddr>,
         server: Option<CircuitId>,
     ) -> io::Result<Self> {
         let device = Device::new(&settings.device())?;
@@ -181,7 +181,7 @@ impl External for Line {
         }
         let ip = &self.passage.ip;
         let (all, known) = (ip.circuit_count(), ip.known_circuits());
-        format!("{}: {}, {known} peers known on {all} circuits", self.name, ip.config().address)
+        format!("{}: {}, {known} peers known on {all} circuits", self.name, ip.config().addresses_text())
     }
 
     fn set_circuit(&mut self, circuit: CircuitId, what: Option<CircuitNotice>) {
@@ -190,7 +190,7 @@ impl External for Line {
         let known = ip.has_circuit(key);
         match what {
             Some(notice) if notice.aal == FrameAal::Aal5 && !known => {
-                ip.add_circuit(key, self.peers.get(&circuit).copied(), self.now);
+                ip.add_circuit_of(key, self.peers.get(&circuit).copied(), self.now);
                 if self.server == Some(circuit) {
                     ip.use_server(key, self.now);
                 }

@@ -11,12 +11,14 @@
 
 mod device;
 mod line;
+mod mac;
 mod passage;
 mod sys;
 mod user;
 
 pub use device::{Device, DeviceSettings};
 pub use line::Line;
+pub use mac::stable_mac;
 pub use user::Tun;
 
 use crate::ip::Config;
@@ -33,12 +35,14 @@ const LONG_TURN_OCTETS: usize = 64 * 1024;
 pub struct Settings {
     /// The device's name.
     pub name: String,
-    /// Bits of its address that are the subnet's.
+    /// Bits of its IPv4 address that are the subnet's.
     pub prefix: u8,
     /// The interface; a bridged encapsulation makes a TAP device, a routed one a TUN device.
     pub ip: Config,
     /// Whether the device leaves checksums and cutting to us.
     pub device_offload: bool,
+    /// The MAC address of a TAP device; without, one that the system draws at each start.
+    pub mac: Option<[u8; 6]>,
     /// The network namespace it is made in, as a path such as `/run/netns/red`; without, the calling thread's.
     pub namespace: Option<std::path::PathBuf>,
 }
@@ -46,14 +50,15 @@ pub struct Settings {
 impl Settings {
     /// A device of this name in the calling thread's network namespace, which leaves work over if the interface may.
     pub fn new(name: &str, prefix: u8, ip: Config) -> Self {
-        Settings { name: name.into(), prefix, device_offload: ip.offload, ip, namespace: None }
+        Settings { name: name.into(), prefix, device_offload: ip.offload, ip, mac: None, namespace: None }
     }
 
     fn device(&self) -> DeviceSettings {
         DeviceSettings {
             name: self.name.clone(),
-            address: self.ip.address,
-            prefix: self.prefix,
+            address: self.ip.address.map(|address| (address, self.prefix)),
+            ipv6: self.ip.ipv6,
+            mac: self.mac,
             mtu: self.ip.mtu,
             ethernet: self.ip.encapsulation.is_bridged(),
             offload: self.device_offload,

@@ -4,6 +4,7 @@
 use super::{Device, LONG_TURN_OCTETS, TURN, TURN_OCTETS};
 use crate::ip::{Cut, Fragments, IpInterface, Join, MAX_MESSAGE_OCTETS, Verdict, VnetHeader, too_big};
 use std::io::{self, ErrorKind};
+use std::net::Ipv4Addr;
 use std::time::Duration;
 use wire::{DropReason, Time};
 
@@ -266,7 +267,7 @@ impl<B: std::fmt::Debug> Passage<B> {
     fn refuse(&mut self, packet: &[u8], mtu: usize) -> io::Result<()> {
         self.ip.sent.drop_one(DropReason::Oversize);
         let mut message = [0; MAX_MESSAGE_OCTETS];
-        let address = self.ip.config().address.octets();
+        let address = self.ip.config().address.unwrap_or(Ipv4Addr::UNSPECIFIED).octets();
         let Some(n) = too_big(packet, mtu, address, &mut message) else { return Ok(()) };
         let written = self.device.write_whole(&message[..n]);
         self.lost_or(written, 1)

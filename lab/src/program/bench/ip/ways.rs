@@ -108,8 +108,9 @@ pub(super) fn make(
     for (number, case) in cases.iter().enumerate() {
         let at = |end: u8| DeviceSettings {
             name: device(number),
-            address: address(number, end),
-            prefix: PREFIX,
+            address: Some((address(number, end), PREFIX)),
+            ipv6: None,
+            mac: None,
             mtu: case.mtu,
             ethernet: false,
             offload: case.offload,
