@@ -72,12 +72,10 @@ impl HostInterface {
         let mut idle = 0;
         // Where all are behind to which it sends, the endpoint rests as a whole; else the channels of those who are.
         let rests = !endpoint.pressed && !endpoint.is_departing() && endpoint.strategy.machine.rests_for_receivers();
-        let mut rested = false;
         while cells_left > 0 && idle < endpoint.outbound.ready(class) {
             let Some(channel) = endpoint.outbound.next_ready(class) else { break };
             let pressed = rests && endpoint.channels.at(channel).is_some_and(|open| open.pressed);
             if pressed && endpoint.strategy.machine.tells_at_ticks() && endpoint.outbound.leaving(channel).is_none() {
-                rested = true;
                 endpoint.outbound.wait_until(channel, now + REST);
                 continue;
             }
@@ -96,7 +94,6 @@ impl HostInterface {
                     idle = 0;
                     cells_left = cells_left.saturating_sub(cells);
                     if pressed && endpoint.outbound.leaving(channel).is_none() {
-                        rested = true;
                         endpoint.outbound.wait_until(channel, now + REST);
                         continue;
                     }
@@ -114,9 +111,6 @@ impl HostInterface {
                 }
             }
             endpoint.outbound.again(channel);
-        }
-        if rested {
-            self.endpoints.note_rest();
         }
         sent
     }

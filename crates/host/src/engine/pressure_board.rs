@@ -19,8 +19,6 @@ pub(super) type Pressed = HashMap<NodeId, HashSet<u32>>;
 #[derive(Default)]
 pub(super) struct Told {
     pub(super) pressure: Pressure,
-    /// How often one of its endpoints has rested to its end.
-    pub(super) rests: u64,
     pub(super) backlogged: Vec<BackloggedCircuit>,
 }
 
@@ -65,7 +63,6 @@ pub(super) struct Seen {
     pub(super) version: u64,
     pub(super) told: Pressure,
     pub(super) everywhere: Pressure,
-    pub(super) rests: u64,
     pub(super) changes: u64,
     pub(super) pressed: u64,
 }
@@ -80,7 +77,6 @@ impl Seen {
 pub(super) fn merge(all: &mut Pressure, one: Pressure) {
     all.pressed |= one.pressed;
     all.stalled |= one.stalled;
-    all.rested |= one.rested;
     all.room = all.room.min(one.room);
     all.changed |= one.changed;
     all.awaited |= one.awaited;
