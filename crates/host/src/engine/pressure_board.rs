@@ -82,7 +82,8 @@ pub(super) fn merge(all: &mut Pressure, one: Pressure) {
     all.awaited |= one.awaited;
 }
 
-/// Where those who send to applications that are behind are.
+/// Where those who send to applications that are behind are. The root of a multipoint circuit is not told of a leaf that
+/// is behind: the other leaves would wait for it.
 pub(super) fn pressed_by(
     backlogged: &[BackloggedCircuit],
     fabric: &Fabric<HostInterface>,
@@ -92,6 +93,7 @@ pub(super) fn pressed_by(
     for (id, name, circuit) in backlogged {
         let here = CircuitEnd::new(name.clone(), *circuit);
         match fabric.find_circuit(&here) {
+            Some(described) if described.ends.len() > 2 => {}
             Some(described) => {
                 for end in described.ends.iter().filter(|end| **end != here) {
                     if let Some(node) = fabric.node(&end.station) {
