@@ -48,8 +48,6 @@ pub(crate) struct Endpoints {
     progress: Time,
     /// Those whose applications have borrowed SDUs.
     borrowers: Borrowers,
-    /// As [`Pressure::room`].
-    room: Option<u32>,
     /// Those that rest meanwhile.
     resting: Vec<EndpointId>,
     /// Those that go on, or some of whose channels do, as soon as they have caught up.

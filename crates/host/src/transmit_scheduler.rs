@@ -44,12 +44,11 @@ impl HostInterface {
 
     /// One endpoint's descriptors move into the queues of their channels. True if some that had left were given back.
     fn take_up(&mut self, at: usize, now: Time) -> bool {
-        let room = self.endpoints.pressed_room();
         let Some((_, endpoint)) = self.endpoints.at(at) else { return false };
         let landed = endpoint.land();
         endpoint.outbound.handle_due(now);
         if endpoint.pressed {
-            endpoint.strategy.machine.handle_pressure(room);
+            endpoint.strategy.machine.handle_pressure();
         }
         // What waits in the queues of channels for the line or for pacers is no part of the quota: others are behind
         // it.

@@ -82,6 +82,9 @@ impl Application {
 struct Measured {
     /// Why SDUs were dropped. If none was, all that were pushed have come.
     dropped: Vec<DropReason>,
+    /// SDUs that were dropped, and that the application has taken.
+    lost: u64,
+    taken: u64,
     standstill: Duration,
 }
 
@@ -212,11 +215,18 @@ impl World {
             }
             standstill = standstill.max(self.engine.now.since(since));
         }
-        Measured { dropped: self.settle(receiver), standstill }
+        let received = self.settle(receiver);
+        let reasons = DropReason::ALL.iter().copied();
+        Measured {
+            dropped: reasons.filter(|reason| received.dropped(*reason) > 0).collect(),
+            lost: received.dropped_total(),
+            taken: self.receiver.taken.into(),
+            standstill,
+        }
     }
 
-    /// Why SDUs were dropped, once nothing moves any more. The receiver takes what is left, if it is there and honest.
-    fn settle(&mut self, receiver: Receiver) -> Vec<DropReason> {
+    /// What the receiver's host has counted once nothing moves any more. The receiver takes what is left, if it is there and honest.
+    fn settle(&mut self, receiver: Receiver) -> Counters {
         let honest = !matches!(receiver, Receiver::Dead | Receiver::Hostile);
         for _ in 0..SETTLES {
             if honest {
@@ -232,9 +242,7 @@ impl World {
         if honest {
             assert_eq!(received.pdus + received.dropped_total(), u64::from(sent), "{receiver:?}: each is counted once");
         }
-        let reasons = DropReason::ALL.iter().copied();
-        let dropped: Vec<DropReason> = reasons.filter(|reason| received.dropped(*reason) > 0).collect();
-        dropped
+        received
     }
 }
 
@@ -258,6 +266,14 @@ fn every_cell_of_the_table_is_what_happens_and_costs_a_bystander_nothing() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_sender_that_pauses_for_a_slow_receiver_loses_little() {
+    for kind in [Circuit::BestEffort, Circuit::Contract] {
+        let Measured { lost, taken, .. } = World::new(kind).run(Receiver::Slow);
+        assert!(lost < 3 * taken / 2, "{kind:?}: {lost} lost, {taken} taken");
+    }
 }
 
 /// A direct circuit with a ring of few slots, and both sides.

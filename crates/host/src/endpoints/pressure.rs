@@ -16,15 +16,13 @@ const REMEMBER: Duration = Duration::from_millis(10);
 /// An application that has SDUs to take and has taken none for so long has stopped: it waits for something else than
 /// the processor. Shorter would not do: its processor may be another's meanwhile.
 const STOPPED: Duration = Duration::from_millis(5);
-/// However small the ring of one that is behind is, others send so many SDUs between two rests.
-const LEAST_ROOM: u32 = 8;
 /// What others' ticks bring so soon after an application's own tick is told with it: all clocks of a rate tick
 /// together.
 const WITH_ITS_TICK: Duration = Duration::from_micros(100);
 
 /// How the applications of a host, or of all hosts of a thread, get on. Who is behind slows down those who send to it,
 /// and nobody else: see [`Endpoints::set_pressed`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Pressure {
     /// Some application is behind with its receive ring.
     pub(crate) pressed: bool,
@@ -34,34 +32,19 @@ pub(crate) struct Pressure {
     pub(crate) changed: bool,
     /// A sender is paused for a backlogged receiver. Clocks and soft timers keep their own times and do not count.
     pub(crate) awaited: bool,
-    /// SDUs that the smallest ring of those behind had room for when its application fell behind.
-    pub(crate) room: u32,
-}
-
-impl Default for Pressure {
-    fn default() -> Self {
-        Pressure { pressed: false, stalled: false, changed: false, awaited: false, room: u32::MAX }
-    }
 }
 
 impl Endpoints {
     /// How the applications of this host get on.
     pub(crate) fn poll_pressure(&mut self, now: Time) -> Pressure {
         let changed = std::mem::take(&mut self.backlogged_changed);
-        let room = self.room.unwrap_or(u32::MAX);
         let (pressed, stalled) = (!self.backlogged.is_empty(), now < self.stalled_until);
-        Pressure { pressed, stalled, changed, awaited: false, room }
+        Pressure { pressed, stalled, changed, awaited: false }
     }
 
     /// As [`Pressure::awaited`], of this host's endpoints.
     pub(crate) fn awaits(&self) -> bool {
         !self.awaiting.is_empty()
-    }
-
-    /// While an application is behind: how many descriptors, which may be for it, an endpoint may send between two
-    /// rests.
-    pub(crate) fn pressed_room(&self) -> u32 {
-        self.room.unwrap_or(u32::MAX).min(self.elsewhere.room).max(LEAST_ROOM)
     }
 
     /// Whether an application that is behind takes what it was given, or one gives back what it has borrowed: it is
@@ -220,10 +203,9 @@ impl Endpoints {
         }
         let mut backlogged = std::mem::take(&mut self.backlogged);
         let before = backlogged.len();
-        let mut least = None::<u32>;
         backlogged.retain(|id| {
             let Some(endpoint) = self.find(*id) else { return false };
-            let (room, caught_up) = (endpoint.geometry().receive_ring / 4, endpoint.caught_up());
+            let caught_up = endpoint.caught_up();
             let Some(mut progress) = endpoint.backlogged.take() else { return false };
             let idle = progress.idle(endpoint.consumed(), now);
             if caught_up || idle >= STOPPED {
@@ -237,11 +219,9 @@ impl Endpoints {
             if idle.is_zero() {
                 self.progress = now;
             }
-            least = Some(least.map_or(room, |least| least.min(room)));
             true
         });
         self.backlogged_changed |= backlogged.len() != before;
         self.backlogged = backlogged;
-        self.room = least;
     }
 }

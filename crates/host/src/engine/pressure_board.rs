@@ -77,7 +77,6 @@ impl Seen {
 pub(super) fn merge(all: &mut Pressure, one: Pressure) {
     all.pressed |= one.pressed;
     all.stalled |= one.stalled;
-    all.room = all.room.min(one.room);
     all.changed |= one.changed;
     all.awaited |= one.awaited;
 }
