@@ -130,10 +130,6 @@ pub struct HostEndpoint {
     pub(crate) receive_progress: Option<ReceiveProgress>,
     /// Consumer index at which its application was found to have stopped: until it advances nobody waits for it.
     stopped: Option<u32>,
-    /// SDUs in parcels that its circuits of best effort keep for it.
-    pub(crate) kept: usize,
-    /// Consumer index at which a kept SDU expired; keep none until it advances.
-    stuck: Option<u32>,
     /// Its memory is not to be touched yet: its application could make that slow.
     pub(crate) asleep: bool,
     /// SDUs given and turned away when that was asked last.
@@ -184,8 +180,6 @@ impl HostEndpoint {
             lossless: false,
             receive_progress: None,
             stopped: None,
-            kept: 0,
-            stuck: None,
             asleep: false,
             outcome: (0, 0),
             turned_away: None,

@@ -137,9 +137,7 @@ impl Endpoints {
             self.progress = now;
             self.backlogged_changed = true;
         }
-        if protected {
-            self.watch(id, now);
-        }
+        self.watch(id, now);
         let Some(endpoint) = self.find(id) else { return };
         let in_each_round = matches!(endpoint.poll_state, PollState::Next | PollState::Always);
         let told_later = match endpoint.strategy.machine.tells_at_ticks() {
