@@ -48,14 +48,10 @@ pub(crate) struct Endpoints {
     progress: Time,
     /// Those whose applications have borrowed SDUs.
     borrowers: Borrowers,
-    /// As [`Pressure::room`].
-    room: Option<u32>,
     /// Those that rest meanwhile.
     resting: Vec<EndpointId>,
     /// Those that go on, or some of whose channels do, as soon as they have caught up.
     awaiting: Vec<EndpointId>,
-    /// When those who are behind were looked at last.
-    reviewed: Time,
     /// Those whose applications have SDUs to take; the first is looked at next.
     receive_progress: VecDeque<EndpointId>,
     /// One of them was stalled not long ago.
@@ -64,8 +60,6 @@ pub(crate) struct Endpoints {
     next_review: Time,
     /// What the applications of the thread's other hosts suffer.
     elsewhere: Pressure,
-    /// An endpoint of this host has rested to its end or to its next tick.
-    rested: bool,
     /// SDUs that came for them since that was asked last.
     outcome: ReceiveOutcome,
     turn: usize,
@@ -242,8 +236,6 @@ impl Endpoints {
             if endpoint.strategy.machine.tells_at_ticks() {
                 endpoint.tell();
             }
-            // A tick at which nothing is taken because somebody is behind is a rest too.
-            self.rested = true;
             self.resting.retain(|i| *i != id);
             self.activate(id);
         }

@@ -12,6 +12,8 @@ mod handoff;
 mod pressure;
 mod pressure_board;
 mod shard_loop;
+#[cfg(test)]
+pub(crate) mod virtual_time;
 
 use crate::channels::EndpointId;
 use crate::doorbell::Doorbell;

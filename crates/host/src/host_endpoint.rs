@@ -27,6 +27,7 @@ pub(crate) use receiving::{Buffer, SduPlace};
 use sar::{SduMeta, Segmentation, aal34};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 use sums::Passed;
 use wire::{Cell, CircuitId, Counters, DropReason, Time, aal5};
 
@@ -65,15 +66,14 @@ pub(crate) struct ReceiveProgress {
     pub(crate) since: Time,
 }
 
-/// An application whose receive ring is nearly full.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Backlogged {
-    /// SDUs that it had taken, ever, when that was looked at last.
-    pub(crate) consumed: u32,
-    /// Rests of others in which it took nothing.
-    pub(crate) rests: u8,
-    /// SDUs that it had taken when a round looked last.
-    pub(crate) seen: u32,
+impl ReceiveProgress {
+    /// It has taken so many by now: for how long it has taken none.
+    pub(crate) fn idle(&mut self, consumed: u32, now: Time) -> Duration {
+        if self.consumed != consumed {
+            *self = ReceiveProgress { consumed, since: now };
+        }
+        now.since(self.since)
+    }
 }
 
 /// SDUs of one channel that became cells side by side.
@@ -119,23 +119,17 @@ pub struct HostEndpoint {
     /// When its last tick was.
     pub(crate) ticked: Option<Time>,
     /// Its receive ring is nearly full.
-    pub(crate) backlogged: Option<Backlogged>,
+    pub(crate) backlogged: Option<ReceiveProgress>,
     /// All its receivers are backlogged.
     pub(crate) pressed: bool,
     /// Its quota, not the line, limited it this round.
     pub(crate) used_up: bool,
     /// All circuits on which it sends have credits.
     pub(crate) lossless: bool,
-    /// Senders do not pause for this slow receiver until then.
-    pub(crate) slow_until: Time,
     /// Its application has SDUs to take, when that was looked at last.
     pub(crate) receive_progress: Option<ReceiveProgress>,
-    /// Consumer index at which its application was found to take nothing at all.
-    pub(crate) given_up: Option<u32>,
-    /// SDUs in parcels that its circuits of best effort keep for it.
-    pub(crate) kept: usize,
-    /// Consumer index at which a kept SDU expired; keep none until it advances.
-    stuck: Option<u32>,
+    /// Consumer index at which its application was found to have stopped: until it advances nobody waits for it.
+    stopped: Option<u32>,
     /// Its memory is not to be touched yet: its application could make that slow.
     pub(crate) asleep: bool,
     /// SDUs given and turned away when that was asked last.
@@ -184,11 +178,8 @@ impl HostEndpoint {
             pressed: false,
             used_up: false,
             lossless: false,
-            slow_until: Time::ZERO,
             receive_progress: None,
-            given_up: None,
-            kept: 0,
-            stuck: None,
+            stopped: None,
             asleep: false,
             outcome: (0, 0),
             turned_away: None,

@@ -262,8 +262,8 @@ impl HostInterface {
         self.endpoints.awaits()
     }
 
-    pub(crate) fn handle_pressure(&mut self, everywhere: Pressure, now: Time) {
-        self.endpoints.handle_pressure(everywhere, now);
+    pub(crate) fn handle_pressure(&mut self, everywhere: Pressure) {
+        self.endpoints.handle_pressure(everywhere);
     }
 
     /// SDUs that came for its applications since this was asked last.

@@ -11,6 +11,7 @@
 
 mod alarms;
 mod app_memory;
+pub mod back_pressure;
 mod channels;
 mod circuit;
 mod circuits;

@@ -44,12 +44,11 @@ impl HostInterface {
 
     /// One endpoint's descriptors move into the queues of their channels. True if some that had left were given back.
     fn take_up(&mut self, at: usize, now: Time) -> bool {
-        let room = self.endpoints.pressed_room();
         let Some((_, endpoint)) = self.endpoints.at(at) else { return false };
         let landed = endpoint.land();
         endpoint.outbound.handle_due(now);
         if endpoint.pressed {
-            endpoint.strategy.machine.handle_pressure(room);
+            endpoint.strategy.machine.handle_pressure();
         }
         // What waits in the queues of channels for the line or for pacers is no part of the quota: others are behind
         // it.
@@ -72,12 +71,10 @@ impl HostInterface {
         let mut idle = 0;
         // Where all are behind to which it sends, the endpoint rests as a whole; else the channels of those who are.
         let rests = !endpoint.pressed && !endpoint.is_departing() && endpoint.strategy.machine.rests_for_receivers();
-        let mut rested = false;
         while cells_left > 0 && idle < endpoint.outbound.ready(class) {
             let Some(channel) = endpoint.outbound.next_ready(class) else { break };
             let pressed = rests && endpoint.channels.at(channel).is_some_and(|open| open.pressed);
             if pressed && endpoint.strategy.machine.tells_at_ticks() && endpoint.outbound.leaving(channel).is_none() {
-                rested = true;
                 endpoint.outbound.wait_until(channel, now + REST);
                 continue;
             }
@@ -96,7 +93,6 @@ impl HostInterface {
                     idle = 0;
                     cells_left = cells_left.saturating_sub(cells);
                     if pressed && endpoint.outbound.leaving(channel).is_none() {
-                        rested = true;
                         endpoint.outbound.wait_until(channel, now + REST);
                         continue;
                     }
@@ -114,9 +110,6 @@ impl HostInterface {
                 }
             }
             endpoint.outbound.again(channel);
-        }
-        if rested {
-            self.endpoints.note_rest();
         }
         sent
     }

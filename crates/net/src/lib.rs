@@ -40,7 +40,7 @@ pub use frame::{Frame, FrameAal, FramePool};
 pub use label_change::{LabelChange, LabelChanges};
 pub use line::{Carries, LineCounters, Side};
 pub use network::{CallShare, ConnectError, End, LinkConfig, LinkId, LinkInfo, Network, NodeId, RemovedLink};
-pub use node::{LinkProperties, Node, NodeIo, Outputs};
+pub use node::{LinkProperties, Node, NodeIo};
 pub use parcel::{Parcel, SduAt, SduMemory};
 pub use ring::Ring;
 pub use shard::Shard;

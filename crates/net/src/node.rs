@@ -457,15 +457,14 @@ impl NodeIo<'_> {
     }
 
     /// Reads the cells at `port` while all outputs can be written: `f` gets them and returns how many it is done with.
-    pub fn forward(&mut self, port: usize, f: impl FnOnce(&[Cell], &mut Outputs<'_>) -> usize) {
+    pub fn forward(&mut self, port: usize, f: impl FnOnce(&[Cell], &mut Self) -> usize) {
         let input = self.port(port).input;
         let Some(Line::Cells(lane)) = self.lines.get_mut(input) else { return };
         // The ring moves out for the time of `f` (three words and a pointer), so that reading it borrows nothing of the
-        // lines that `f` writes. No line is the input and an output of one node.
+        // lines that `f` writes. What is left in its place has no room: a link from the node to itself is full meanwhile.
         let (mut ring, cells): (Ring<Cell>, usize) = lane.lend_ring();
-        let mut outputs = Outputs { io: NodeIo { ports: self.ports, lines: self.lines, now: self.now }, input };
         let readable = ring.readable();
-        let done = f(&readable[..readable.len().min(cells)], &mut outputs);
+        let done = f(&readable[..readable.len().min(cells)], self);
         ring.consume(done);
         if let Some(Line::Cells(lane)) = self.lines.get_mut(input) {
             lane.return_ring(ring, done);
@@ -476,74 +475,20 @@ impl NodeIo<'_> {
     }
 }
 
-/// The outputs of a node while one of its inputs is read.
-#[derive(Debug)]
-pub struct Outputs<'a> {
-    io: NodeIo<'a>,
-    input: u32,
-}
-
-impl Outputs<'_> {
-    /// [`NodeIo::cells_out`].
-    pub fn cells_out(&mut self, port: usize) -> &mut [Cell] {
-        if self.is_looped(port) { &mut [] } else { self.io.cells_out(port) }
+/// The outputs of a cell switch.
+impl switch::Outputs for NodeIo<'_> {
+    #[inline]
+    fn slots(&mut self, port: u16) -> &mut [Cell] {
+        self.cells_out(port.into())
     }
 
-    /// [`NodeIo::commit`].
-    pub fn commit(&mut self, port: usize, n: usize) {
-        if !self.is_looped(port) {
-            self.io.commit(port, n);
-        }
+    #[inline]
+    fn commit(&mut self, port: u16, n: usize) {
+        NodeIo::commit(self, port.into(), n);
     }
 
-    /// [`NodeIo::commit_pdus`].
-    pub fn commit_pdus(&mut self, port: usize, n: usize, pdus: u64) {
-        if !self.is_looped(port) {
-            self.io.commit_pdus(port, n, pdus);
-        }
-    }
-
-    /// [`NodeIo::put_cell`].
-    pub fn put_cell(&mut self, port: usize, cell: &Cell) -> bool {
-        !self.is_looped(port) && self.io.put_cell(port, cell)
-    }
-
-    /// [`NodeIo::carries`].
-    pub fn carries(&self, port: usize) -> Option<Carries> {
-        self.io.carries(port)
-    }
-
-    /// [`NodeIo::room`].
-    pub fn room(&self, port: usize) -> usize {
-        if self.is_looped(port) { 0 } else { self.io.room(port) }
-    }
-
-    /// [`NodeIo::pool`].
-    pub fn pool(&self) -> &FramePool {
-        self.io.pool()
-    }
-
-    /// [`NodeIo::put_frame`].
-    ///
-    /// # Errors
-    /// The frame itself, if there is no room.
-    pub fn put_frame(&mut self, port: usize, frame: Frame) -> Result<(), Frame> {
-        self.io.put_frame(port, frame)
-    }
-
-    /// [`NodeIo::pool_mut`].
-    pub fn pool_mut(&mut self) -> &mut FramePool {
-        &mut self.io.lines.pool
-    }
-
-    /// [`NodeIo::count_drops`].
-    pub fn count_drops(&mut self, port: usize, reason: DropReason, n: u64) {
-        self.io.count_drops(port, reason, n);
-    }
-
-    /// A link from a node's port to another port of the same node, whose ring is being read, cannot be written
-    /// meanwhile.
-    fn is_looped(&self, port: usize) -> bool {
-        self.io.port(port).output == self.input
+    #[inline]
+    fn commit_pdus(&mut self, port: u16, n: usize, pdus: u64) {
+        NodeIo::commit_pdus(self, port.into(), n, pdus);
     }
 }

@@ -2,7 +2,7 @@
 //! kept until there is room. On a circuit of best effort it is kept for [`MOMENT`], then dropped.
 //!
 //! The SDUs of a kept parcel stay in their sender's memory. `outbound/in_flight.rs` bounds how many cells they stand
-//! for. A receiver that takes nothing delays a sender of best effort once only: see [`HostEndpoint::keeps_more`].
+//! for. Nothing is kept of best effort for an application that has stopped ([`HostEndpoint::has_stopped`]).
 
 use super::{Circuit, User};
 use crate::events::machine::LINGER;
@@ -169,12 +169,11 @@ impl Circuit {
             }
         }
         let kept = self.kept.as_ref().map_or(0, |kept| kept.cells());
-        if kept + parcel.cells() > usize::from(WINDOW) || !endpoint.keeps_more() {
+        if kept + parcel.cells() > usize::from(WINDOW) || endpoint.has_stopped() {
             self.give_up_kept(user, endpoint);
             self.receive_parcel(user, endpoint, &parcel);
             return Some(parcel);
         }
-        endpoint.kept += parcel.pdus();
         self.kept.get_or_insert_default().keep(parcel, now);
         None
     }
@@ -197,9 +196,7 @@ impl Circuit {
             dropped += parcel.pdus();
             self.receive_parcel(user, endpoint, &parcel);
             io.recycle(parcel);
-            endpoint.note_stuck();
         }
-        endpoint.kept -= delivered + dropped;
         self.kept = Some(kept);
         [delivered, dropped]
     }
@@ -207,7 +204,6 @@ impl Circuit {
     /// What is kept is delivered now or dropped and counted: it is too much, or cells have come behind it.
     pub(crate) fn give_up_kept(&mut self, user: User, endpoint: &mut HostEndpoint) {
         let Some(mut kept) = self.kept.take() else { return };
-        endpoint.kept -= kept.pdus();
         kept.queue.iter().for_each(|(_, parcel)| self.receive_parcel(user, endpoint, parcel));
         kept.clear();
         self.kept = Some(kept);
@@ -219,7 +215,6 @@ impl Circuit {
         let pdus = kept.pdus();
         self.received.drop_n(DropReason::Closed, pdus as u64);
         if let Some(endpoint) = endpoint {
-            endpoint.kept -= pdus;
             endpoint.received.drop_n(DropReason::Closed, pdus as u64);
         }
     }

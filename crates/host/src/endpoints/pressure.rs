@@ -3,8 +3,8 @@
 use super::Endpoints;
 use crate::channels::EndpointId;
 use crate::events::ask_for_catching_up;
-use crate::events::machine::{LINGER, REST, STALL};
-use crate::host_endpoint::{Backlogged, PollState, ReceiveProgress};
+use crate::events::machine::{LINGER, STALL};
+use crate::host_endpoint::{PollState, ReceiveProgress};
 use std::collections::HashSet;
 use std::time::Duration;
 use wire::{CircuitId, Time};
@@ -13,24 +13,16 @@ use wire::{CircuitId, Time};
 const REVIEW: Duration = Duration::from_micros(5);
 /// Where an application was stalled, it shares the host's processor, and will for a while.
 const REMEMBER: Duration = Duration::from_millis(10);
-/// An application that has taken nothing for so long waits for something else than the processor.
-const GIVE_UP: Duration = Duration::from_millis(5);
-/// Rests in which an application has taken next to nothing until those who send to it rest no more for it.
-const RESTS_IN_VAIN: u8 = 8;
-/// An application that waits for the processor takes this part of its ring in a rest; who takes less waits for
-/// something else.
-const TAKEN_IN_A_REST: u32 = 16;
-/// However small the ring of one that is behind is, others send so many SDUs between two rests.
-const LEAST_ROOM: u32 = 8;
+/// An application that has SDUs to take and has taken none for so long has stopped: it waits for something else than
+/// the processor. Shorter would not do: its processor may be another's meanwhile.
+const STOPPED: Duration = Duration::from_millis(5);
 /// What others' ticks bring so soon after an application's own tick is told with it: all clocks of a rate tick
 /// together.
 const WITH_ITS_TICK: Duration = Duration::from_micros(100);
-/// For such an application nobody rests for so long.
-const SLOW: Duration = Duration::from_millis(100);
 
 /// How the applications of a host, or of all hosts of a thread, get on. Who is behind slows down those who send to it,
 /// and nobody else: see [`Endpoints::set_pressed`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Pressure {
     /// Some application is behind with its receive ring.
     pub(crate) pressed: bool,
@@ -40,37 +32,19 @@ pub(crate) struct Pressure {
     pub(crate) changed: bool,
     /// A sender is paused for a backlogged receiver. Clocks and soft timers keep their own times and do not count.
     pub(crate) awaited: bool,
-    /// A pause ended, or reached a tick, without progress; the receiver may be dead.
-    pub(crate) rested: bool,
-    /// SDUs that the smallest ring of those behind had room for when its application fell behind.
-    pub(crate) room: u32,
-}
-
-impl Default for Pressure {
-    fn default() -> Self {
-        Pressure { pressed: false, stalled: false, changed: false, awaited: false, rested: false, room: u32::MAX }
-    }
 }
 
 impl Endpoints {
-    /// How the applications of this host get on; of a rest's end it is told once.
+    /// How the applications of this host get on.
     pub(crate) fn poll_pressure(&mut self, now: Time) -> Pressure {
-        let rested = std::mem::take(&mut self.rested);
         let changed = std::mem::take(&mut self.backlogged_changed);
-        let room = self.room.unwrap_or(u32::MAX);
         let (pressed, stalled) = (!self.backlogged.is_empty(), now < self.stalled_until);
-        Pressure { pressed, stalled, changed, awaited: false, rested, room }
+        Pressure { pressed, stalled, changed, awaited: false }
     }
 
     /// As [`Pressure::awaited`], of this host's endpoints.
     pub(crate) fn awaits(&self) -> bool {
         !self.awaiting.is_empty()
-    }
-
-    /// While an application is behind: how many descriptors, which may be for it, an endpoint may send between two
-    /// rests.
-    pub(crate) fn pressed_room(&self) -> u32 {
-        self.room.unwrap_or(u32::MAX).min(self.elsewhere.room).max(LEAST_ROOM)
     }
 
     /// Whether an application that is behind takes what it was given, or one gives back what it has borrowed: it is
@@ -96,12 +70,8 @@ impl Endpoints {
     }
 
     /// How the applications of all hosts of this thread get on: they have one processor to wait for.
-    pub(crate) fn handle_pressure(&mut self, everywhere: Pressure, now: Time) {
+    pub(crate) fn handle_pressure(&mut self, everywhere: Pressure) {
         self.elsewhere = everywhere;
-        if everywhere.rested && now.since(self.reviewed) >= REST {
-            self.reviewed = now;
-            self.give_up_on_the_stuck(now);
-        }
     }
 
     /// The circuits on which applications receive that are behind.
@@ -144,11 +114,6 @@ impl Endpoints {
         }
     }
 
-    /// A channel rests because its receiver is behind.
-    pub(crate) fn note_rest(&mut self) {
-        self.rested = true;
-    }
-
     /// An SDU was delivered to it, perhaps: the end of a run. `lossless`: the circuit's credits hold its senders back,
     /// and nobody else has to make way.
     pub(crate) fn handle_delivered(&mut self, id: EndpointId, lossless: bool, now: Time) {
@@ -165,24 +130,14 @@ impl Endpoints {
             return;
         }
         let protected = endpoint.strategy.machine.is_protected();
-        if protected
-            && !lossless
-            && endpoint.backlogged.is_none()
-            && now >= endpoint.slow_until
-            && endpoint.falls_behind()
+        if protected && !lossless && endpoint.backlogged.is_none() && endpoint.falls_behind() && !endpoint.has_stopped()
         {
-            let consumed = endpoint.consumed();
-            endpoint.backlogged = Some(Backlogged { consumed, rests: 0, seen: consumed });
-            if self.backlogged.is_empty() {
-                self.reviewed = now;
-            }
+            endpoint.backlogged = Some(ReceiveProgress { consumed: endpoint.consumed(), since: now });
             self.backlogged.push(id);
             self.progress = now;
             self.backlogged_changed = true;
         }
-        if protected {
-            self.watch(id, now);
-        }
+        self.watch(id, now);
         let Some(endpoint) = self.find(id) else { return };
         let in_each_round = matches!(endpoint.poll_state, PollState::Next | PollState::Always);
         let told_later = match endpoint.strategy.machine.tells_at_ticks() {
@@ -202,15 +157,10 @@ impl Endpoints {
     /// Its application has something to take: looks whether it does.
     fn watch(&mut self, id: EndpointId, now: Time) {
         let Some(endpoint) = self.find(id) else { return };
-        if endpoint.receive_progress.is_some() {
+        if endpoint.receive_progress.is_some() || endpoint.has_stopped() {
             return;
         }
-        let consumed = endpoint.consumed();
-        if endpoint.given_up == Some(consumed) {
-            return;
-        }
-        endpoint.given_up = None;
-        endpoint.receive_progress = Some(ReceiveProgress { consumed, since: now });
+        endpoint.receive_progress = Some(ReceiveProgress { consumed: endpoint.consumed(), since: now });
         self.receive_progress.push_back(id);
     }
 
@@ -226,13 +176,11 @@ impl Endpoints {
         if endpoint.has_taken_all() {
             return;
         }
-        let consumed = endpoint.consumed();
-        if consumed != receive_progress.consumed {
-            receive_progress = ReceiveProgress { consumed, since: now };
-        } else if now.since(receive_progress.since) >= GIVE_UP {
-            endpoint.given_up = Some(consumed);
+        let idle = receive_progress.idle(endpoint.consumed(), now);
+        if idle >= STOPPED {
+            endpoint.note_stopped();
             return;
-        } else if now.since(receive_progress.since) >= STALL {
+        } else if idle >= STALL {
             self.stalled_until = now + REMEMBER;
         }
         if let Some(endpoint) = self.find(id) {
@@ -241,61 +189,37 @@ impl Endpoints {
         }
     }
 
-    /// Others have rested for a while. Whoever has taken next to nothing meanwhile, time and again, waits for something
-    /// else than the processor: for it they do not rest any more. Once is not enough: its processor may have been
-    /// another's meanwhile.
-    fn give_up_on_the_stuck(&mut self, now: Time) {
-        let mut backlogged = std::mem::take(&mut self.backlogged);
-        let before = backlogged.len();
-        backlogged.retain(|id| {
-            let Some(endpoint) = self.find(*id) else { return false };
-            let consumed = endpoint.consumed();
-            let Some(last) = endpoint.backlogged else { return false };
-            let enough = (endpoint.geometry().receive_ring / TAKEN_IN_A_REST).max(1);
-            let taken = consumed.wrapping_sub(last.consumed);
-            let rests = if taken < enough { last.rests + 1 } else { 0 };
-            let stuck = rests >= RESTS_IN_VAIN;
-            endpoint.backlogged = (!stuck).then_some(Backlogged { consumed, rests, ..last });
-            if stuck {
-                endpoint.slow_until = now + SLOW;
-                ask_for_catching_up(&endpoint.segment, false);
-            }
-            !stuck
-        });
-        self.backlogged_changed |= backlogged.len() != before;
-        self.backlogged = backlogged;
-    }
-
     /// Whether somebody has fallen behind or caught up since that was last told.
     pub(crate) fn has_behind_changed(&self) -> bool {
         self.backlogged_changed
     }
 
-    /// Forgets those that are behind no more.
+    /// Forgets those that are behind no more, and those that have stopped: nobody waits for these.
     pub(crate) fn release_if_caught_up(&mut self, now: Time) {
         if self.backlogged.is_empty() {
             return;
         }
         let mut backlogged = std::mem::take(&mut self.backlogged);
         let before = backlogged.len();
-        let (mut least, mut got_on) = (None::<u32>, false);
         backlogged.retain(|id| {
             let Some(endpoint) = self.find(*id) else { return false };
-            if endpoint.caught_up() {
-                endpoint.backlogged = None;
+            let caught_up = endpoint.caught_up();
+            let Some(mut progress) = endpoint.backlogged.take() else { return false };
+            let idle = progress.idle(endpoint.consumed(), now);
+            if caught_up || idle >= STOPPED {
+                if !caught_up {
+                    endpoint.note_stopped();
+                }
                 ask_for_catching_up(&endpoint.segment, false);
+                return false;
             }
-            let (room, consumed) = (endpoint.geometry().receive_ring / 4, endpoint.consumed());
-            let Some(state) = &mut endpoint.backlogged else { return false };
-            got_on |= std::mem::replace(&mut state.seen, consumed) != consumed;
-            least = Some(least.map_or(room, |least| least.min(room)));
+            endpoint.backlogged = Some(progress);
+            if idle.is_zero() {
+                self.progress = now;
+            }
             true
         });
         self.backlogged_changed |= backlogged.len() != before;
         self.backlogged = backlogged;
-        self.room = least;
-        if got_on {
-            self.progress = now;
-        }
     }
 }

@@ -54,10 +54,10 @@ impl ShardLoop {
         if self.pressure == Some(everywhere) {
             return;
         }
-        self.pressure = Some(everywhere).filter(|p| !p.rested);
+        self.pressure = Some(everywhere);
         for id in &self.hosts {
             if let Some(host) = shard.node_mut::<HostInterface>(*id) {
-                host.handle_pressure(everywhere, now);
+                host.handle_pressure(everywhere);
             }
         }
     }
@@ -75,14 +75,12 @@ impl ShardLoop {
         mut here: Pressure,
         changed: bool,
     ) -> Pressure {
-        let rested = std::mem::take(&mut here.rested);
         here.awaited = self.awaits(shard);
-        if rested || changed || here != self.seen.told {
+        if changed || here != self.seen.told {
             let backlogged = changed.then(|| self.backlogged(shard));
             let mut notes = board.lock();
             let told = &mut notes.told[shard.number()];
             (self.seen.told, told.pressure) = (here, here);
-            told.rests += u64::from(rested);
             if let Some(backlogged) = backlogged
                 && told.backlogged != backlogged
             {
@@ -102,12 +100,10 @@ impl ShardLoop {
         let mut notes = board.lock();
         let mut everywhere = Pressure::default();
         notes.told.iter().for_each(|told| merge(&mut everywhere, told.pressure));
-        let rests = notes.told.iter().map(|told| told.rests).sum();
-        everywhere.rested = std::mem::replace(&mut self.seen.rests, rests) != rests;
         let pressed = (std::mem::replace(&mut self.seen.pressed, notes.pressed.0) != notes.pressed.0)
             .then(|| std::mem::take(&mut notes.pressed.1[shard.number()]));
         drop(notes);
-        self.seen.everywhere = Pressure { rested: false, ..everywhere };
+        self.seen.everywhere = everywhere;
         if let Some(pressed) = pressed {
             self.press_senders(shard, pressed);
         }

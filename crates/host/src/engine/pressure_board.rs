@@ -19,8 +19,6 @@ pub(super) type Pressed = HashMap<NodeId, HashSet<u32>>;
 #[derive(Default)]
 pub(super) struct Told {
     pub(super) pressure: Pressure,
-    /// How often one of its endpoints has rested to its end.
-    pub(super) rests: u64,
     pub(super) backlogged: Vec<BackloggedCircuit>,
 }
 
@@ -65,7 +63,6 @@ pub(super) struct Seen {
     pub(super) version: u64,
     pub(super) told: Pressure,
     pub(super) everywhere: Pressure,
-    pub(super) rests: u64,
     pub(super) changes: u64,
     pub(super) pressed: u64,
 }
@@ -80,13 +77,12 @@ impl Seen {
 pub(super) fn merge(all: &mut Pressure, one: Pressure) {
     all.pressed |= one.pressed;
     all.stalled |= one.stalled;
-    all.rested |= one.rested;
-    all.room = all.room.min(one.room);
     all.changed |= one.changed;
     all.awaited |= one.awaited;
 }
 
-/// Where those who send to applications that are behind are.
+/// Where those who send to applications that are behind are. The root of a multipoint circuit is not told of a leaf that
+/// is behind: the other leaves would wait for it.
 pub(super) fn pressed_by(
     backlogged: &[BackloggedCircuit],
     fabric: &Fabric<HostInterface>,
@@ -96,6 +92,7 @@ pub(super) fn pressed_by(
     for (id, name, circuit) in backlogged {
         let here = CircuitEnd::new(name.clone(), *circuit);
         match fabric.find_circuit(&here) {
+            Some(described) if described.ends.len() > 2 => {}
             Some(described) => {
                 for end in described.ends.iter().filter(|end| **end != here) {
                     if let Some(node) = fabric.node(&end.station) {

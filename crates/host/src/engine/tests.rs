@@ -1,5 +1,6 @@
 //! The engine over a network in virtual time, and as a thread.
 
+use super::virtual_time::VirtualEngine;
 use super::*;
 use crate::events::machine::LINGER;
 use crate::host_endpoint::HostEndpoint;
@@ -14,8 +15,7 @@ const QUOTA: u32 = 8;
 
 /// A sender at alpha, an application at beta, in virtual time.
 struct Pair {
-    core: Core,
-    now: Time,
+    engine: VirtualEngine,
     sender: Local,
     application: Local,
 }
@@ -30,24 +30,8 @@ impl Pair {
 
     /// In so many shards, the application's host in the last.
     fn with(shards: usize, geometry: Geometry, events: Events) -> Self {
-        let network = Network::sharded(shards, 64, 65_536);
-        let epoch = Instant::now();
-        let board = (shards > 1).then(|| Arc::new(PressureBoard::new(network.bells().to_vec())));
-        let shard_loop = || {
-            let bells = Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC).unwrap());
-            Some(Box::new(ShardLoop::new(bells, board.clone(), None, epoch)))
-        };
-        let mut core = Core {
-            loops: (0..shards).map(|_| shard_loop()).collect(),
-            network,
-            fabric: Fabric::new(),
-            handoffs: Vec::new(),
-            hosts: Vec::new(),
-            ended_lenders: 0,
-            epoch,
-            jobs: VecDeque::new(),
-            threads: Vec::new(),
-        };
+        let mut engine = VirtualEngine::new(shards);
+        let core = &mut engine.core;
         let circuit = CircuitId::new(0, 100).unwrap();
         let [(alpha, sender), (beta, application)] = ["alpha", "beta"].map(|name| {
             let segment = Arc::new(Segment::anonymous(geometry).unwrap());
@@ -62,7 +46,7 @@ impl Pair {
         let config = LinkConfig { carries: Carries::Cells, ..LinkConfig::default() };
         core.network.connect(End::Port(alpha, 0), End::Port(beta, 0), config).unwrap();
         core.find_hosts();
-        Pair { core, now: Time::from_micros(1), sender, application }
+        Pair { engine, sender, application }
     }
 
     fn send(&mut self) {
@@ -72,24 +56,8 @@ impl Pair {
         self.core.host("alpha").unwrap().1.handle_doorbell(EndpointId(1));
     }
 
-    /// A round each microsecond.
-    fn pass(&mut self, time: Duration) {
-        let end = self.now + time;
-        while self.now < end {
-            let Core { network, fabric, loops, hosts, .. } = &mut self.core;
-            for (number, shard_loop) in loops.iter_mut().flatten().enumerate() {
-                let (shard, names) = (network.shard_mut(number).unwrap(), Some((&*fabric, &hosts[..])));
-                let names = names.filter(|_| number == 0);
-                shard_loop.look_at_backlogged(shard, names, self.now);
-                shard.run(self.now);
-                shard_loop.share_pressure(shard, names, self.now);
-            }
-            self.now += Duration::from_micros(1);
-        }
-    }
-
     fn is_quiet(&mut self) -> bool {
-        let Core { network, loops, .. } = &mut self.core;
+        let Core { network, loops, .. } = &mut self.engine.core;
         loops
             .iter_mut()
             .flatten()
@@ -104,6 +72,20 @@ impl Pair {
 
     fn counts(&mut self, host: &str) -> EventCounts {
         self.core.host(host).unwrap().1.endpoints()[0].event_counts
+    }
+}
+
+impl std::ops::Deref for Pair {
+    type Target = VirtualEngine;
+
+    fn deref(&self) -> &VirtualEngine {
+        &self.engine
+    }
+}
+
+impl std::ops::DerefMut for Pair {
+    fn deref_mut(&mut self) -> &mut VirtualEngine {
+        &mut self.engine
     }
 }
 

@@ -14,6 +14,8 @@ use wire::Time;
 pub const LINGER: Duration = Duration::from_micros(20);
 /// A `hybrid` endpoint that has used its quota while applications are behind rests so long at most.
 pub const REST: Duration = Duration::from_millis(1);
+/// A `hybrid` endpoint whose receivers are all behind sends so many SDUs between two rests: each may be lost.
+const PRESSED_QUOTA: u32 = 8;
 /// A `hybrid` endpoint's quota is this part of its send ring at least: with many small SDUs a look at a time would
 /// bring few octets.
 const BURST_OF_RING: u32 = 16;
@@ -129,10 +131,10 @@ impl Machine {
         if matches!(self.kind, Events::Hybrid { .. }) { u32::MAX } else { self.budget }
     }
 
-    /// While an application is behind: no more than it has `room` for until the next rest.
-    pub fn handle_pressure(&mut self, room: u32) {
+    /// All its receivers are behind: it sends a few until the next rest, which is to find out whether they get on.
+    pub fn handle_pressure(&mut self) {
         if matches!(self.kind, Events::Hybrid { .. }) {
-            self.budget = self.budget.min(room);
+            self.budget = self.budget.min(PRESSED_QUOTA);
         }
     }
 
@@ -281,14 +283,14 @@ mod tests {
     }
 
     #[test]
-    fn hybrid_takes_no_more_than_the_one_that_is_behind_has_room_for() {
-        let mut m = Machine::new(Events::Hybrid { quota: 4 }, 8);
-        m.handle_pressure(2);
-        assert_eq!(m.quota(true), 2);
-        m.handle_taken(2);
+    fn hybrid_takes_few_for_those_that_are_behind() {
+        let mut m = Machine::new(Events::Hybrid { quota: 32 }, 64);
+        m.handle_pressure();
+        assert_eq!(m.quota(true), PRESSED_QUOTA);
+        m.handle_taken(PRESSED_QUOTA);
         assert_eq!(m.handle_look(Look { pressed: true, ..MORE }, us(1)), Next::At(us(1) + REST));
         m.handle_wake();
-        assert_eq!(m.quota(true), 4);
+        assert_eq!(m.quota(true), 32, "until it is seen again that they are behind");
     }
 
     #[test]

@@ -94,16 +94,4 @@ impl HostEndpoint {
         self.strategy.note_loaded(run.pdus);
         run
     }
-
-    /// Whether more SDUs are kept for its application: only while there are fewer than its receive ring has slots, and
-    /// none while it takes nothing.
-    pub(crate) fn keeps_more(&mut self) -> bool {
-        self.kept < self.geometry().receive_ring as usize
-            && self.stuck.is_none_or(|consumed| consumed != self.receive.consumed())
-    }
-
-    /// Something was kept for its application in vain.
-    pub(crate) fn note_stuck(&mut self) {
-        self.stuck = Some(self.receive.consumed());
-    }
 }

@@ -37,6 +37,18 @@ impl HostEndpoint {
         self.receive.backlog(0) == 0
     }
 
+    /// Its application takes nothing, and nobody waits for it until it does.
+    pub(crate) fn note_stopped(&mut self) {
+        self.stopped = Some(self.consumed());
+    }
+
+    /// Whether its application has taken nothing since that was noted.
+    pub(crate) fn has_stopped(&mut self) -> bool {
+        let consumed = self.consumed();
+        self.stopped.take_if(|at| *at != consumed);
+        self.stopped.is_some()
+    }
+
     /// How many SDUs its application has taken, ever (wraps).
     pub(crate) fn consumed(&mut self) -> u32 {
         self.receive.consumed()

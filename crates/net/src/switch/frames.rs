@@ -2,7 +2,7 @@
 
 use super::route::Branch;
 use super::visit::{Mark, Visit};
-use super::{Links, SwitchElement, gateway};
+use super::{SwitchElement, gateway};
 use crate::frame::{Frame, FrameAal, counted};
 use crate::line::Carries;
 use crate::node::{FrameRun, NodeIo};
@@ -82,7 +82,7 @@ impl SwitchElement {
         if let Some(cell) = cell.filter(|cell| OamFlow::of(cell.header()).is_some()) {
             // The cell switch knows whether it ends here.
             state.sums.count_cut(1);
-            self.cells.handle_cells(port as u16, &[cell], now, &mut Links::At(io));
+            self.cells.handle_cells(port as u16, &[cell], now, io);
             return;
         }
         let Some(route) = state.lookup(frame.circuit).and_then(|r| self.routes[r as usize].as_mut()) else {
@@ -117,7 +117,7 @@ impl SwitchElement {
             }
         }
         state.sums.count_cut(self.scratch.len());
-        self.cells.handle_frame(port as u16, &self.scratch, now, &mut Links::At(io));
+        self.cells.handle_frame(port as u16, &self.scratch, now, io);
     }
 
     /// Sends what waits for a port whose link carries frames. True if there was anything.

@@ -23,7 +23,7 @@ pub use wire::Label;
 
 use crate::label_change::{LabelChange, LabelChanges};
 use crate::line::Carries;
-use crate::node::{LinkProperties, Node, NodeIo, Outputs};
+use crate::node::{LinkProperties, Node, NodeIo};
 use gateway::Gateway;
 use route::{Route, key};
 use std::any::Any;
@@ -241,38 +241,6 @@ impl SwitchElement {
 fn visit(linked: &mut Vec<u16>, port: u16) {
     if let Err(at) = linked.binary_search(&port) {
         linked.insert(at, port);
-    }
-}
-
-/// The element's links, as the cell switch writes to them.
-enum Links<'a, 'b, 'c> {
-    At(&'a mut NodeIo<'b>),
-    Beside(&'a mut Outputs<'c>),
-}
-
-impl switch::Outputs for Links<'_, '_, '_> {
-    #[inline]
-    fn slots(&mut self, port: u16) -> &mut [Cell] {
-        match self {
-            Links::At(io) => io.cells_out(port.into()),
-            Links::Beside(out) => out.cells_out(port.into()),
-        }
-    }
-
-    #[inline]
-    fn commit(&mut self, port: u16, n: usize) {
-        match self {
-            Links::At(io) => io.commit(port.into(), n),
-            Links::Beside(out) => out.commit(port.into(), n),
-        }
-    }
-
-    #[inline]
-    fn commit_pdus(&mut self, port: u16, n: usize, pdus: u64) {
-        match self {
-            Links::At(io) => io.commit_pdus(port.into(), n, pdus),
-            Links::Beside(out) => out.commit_pdus(port.into(), n, pdus),
-        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Cells that come in, and parcels in their places among them ([`crate::parcel`]).
 
+use super::SwitchElement;
 use super::visit::{Mark, Visit};
-use super::{Links, SwitchElement};
 use crate::node::NodeIo;
 use crate::parcel::Parcel;
 use wire::{CircuitId, Time};
@@ -24,7 +24,7 @@ impl SwitchElement {
             io.forward(port, |cells, out| {
                 taken = cells.len().min(most);
                 if taken > 0 {
-                    self.cells.handle_cells(port as u16, &cells[..taken], now, &mut Links::Beside(out));
+                    self.cells.handle_cells(port as u16, &cells[..taken], now, out);
                 }
                 taken
             });
@@ -57,6 +57,6 @@ impl SwitchElement {
         self.scratch.clear();
         parcel.cut(&mut self.scratch);
         io.recycle(parcel);
-        self.cells.handle_cells(port as u16, &self.scratch, now, &mut Links::At(io));
+        self.cells.handle_cells(port as u16, &self.scratch, now, io);
     }
 }
