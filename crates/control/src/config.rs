@@ -14,6 +14,8 @@ mod fits;
 mod hints;
 mod interface;
 mod link;
+pub(crate) mod mappings;
+pub mod quantity;
 mod shell;
 mod shown;
 pub mod signalling;
