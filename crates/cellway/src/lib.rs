@@ -17,6 +17,7 @@ pub mod exit_status;
 pub mod far_end;
 pub mod kinds;
 mod log;
+pub mod names;
 pub mod outfile;
 pub mod output;
 pub mod ready;

@@ -4,16 +4,8 @@
 
 use std::time::Duration;
 
-/// Units of time and their nanoseconds, the longer names first.
-const TIMES: [(&str, f64); 5] = [("min", 60e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0), ("s", 1e9)];
-
 fn time(text: &str, unit: &str) -> Result<Duration, String> {
-    let text = text.trim();
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let written = if digits.len() == text.len() { unit } else { &text[digits.len()..] };
-    let nanos = TIMES.iter().find(|(name, _)| *name == written).map(|(_, nanos)| *nanos);
-    let number = digits.trim_end().parse::<f64>().ok();
-    let time = nanos.zip(number).and_then(|(nanos, n)| Duration::try_from_secs_f64(n * nanos / 1e9).ok());
+    let time = wire::units::parse_duration(text, unit);
     time.ok_or_else(|| format!("expected a time such as 2, in {unit}, or with its unit: 250ms, 1.5s, 2min"))
 }
 
@@ -46,9 +38,6 @@ pub fn micros(text: &str) -> Result<Duration, String> {
 /// # Errors
 /// It is none, or below one cell each second.
 pub fn cells_per_second(text: &str) -> Result<u32, String> {
-    if let Ok(cells) = text.trim().parse() {
-        return Ok(cells);
-    }
     let rate = net::topology::parse_circuit_rate(text).map_err(|e| e.to_string())?;
     let cells = rate.cells_per_s();
     if (1.0..=f64::from(u32::MAX)).contains(&cells) { Ok(cells as u32) } else { Err(format!("{cells} cell/s")) }

@@ -15,6 +15,8 @@ mod hints;
 mod interface;
 mod internet;
 mod link;
+pub(crate) mod mappings;
+pub mod quantity;
 mod shell;
 mod shown;
 pub mod signalling;

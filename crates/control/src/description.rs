@@ -101,6 +101,11 @@ fn located(config: &Config, problems: &[Problem]) -> Vec<Diagnostic> {
 fn part_of(config: &Config, section: &Section, cause: &StepError) -> PartPath {
     use TopologyError as E;
     let StepError::Topology(e) = cause else { return PartPath::default() };
+    let via_or = |is: &dyn Fn(&CircuitEnd) -> bool, otherwise: PartPath| {
+        let Section::Circuit(n) = section else { return otherwise };
+        let via = config.description.circuits.get(*n).and_then(|circuit| circuit.via.iter().position(is));
+        via.map_or(otherwise, |n| ("via", n).into())
+    };
     let end_where = |is: &dyn Fn(&CircuitEnd) -> bool| {
         let Section::Circuit(n) = section else { return PartPath::default() };
         let ends = config.description.circuits.get(*n).map(|circuit| circuit.ends.iter());
@@ -116,14 +121,17 @@ fn part_of(config: &Config, section: &Section, cause: &StepError) -> PartPath {
         (Section::Link(_), E::Admission { .. }) => "rate".into(),
         (Section::Link(_), E::BothOutside(_) | E::Loop(_) | E::NoStation(_)) => "ends".into(),
         (Section::Circuit(_), E::LabelInUse { label, .. } | E::VpiTooLarge { label, .. }) => {
-            end_where(&|end| end.label() == *label)
+            via_or(&|via| via.label() == *label, end_where(&|end| end.label() == *label))
         }
         (Section::Circuit(_), E::CircuitExists(name)) => end_where(&|end| end.to_string() == *name),
         (Section::Circuit(_), E::NoWay { to: station, .. } | E::EndsAtSwitch(station) | E::NoStation(station)) => {
             end_where(&|end| end.station == *station)
         }
+        (Section::Circuit(_), E::ViaManyEnds) => "via".into(),
+        (Section::Circuit(_), E::TwoLabels { at, .. }) => via_or(&|via| via.to_string() == *at, "ends".into()),
         (Section::Circuit(_), E::NoLinkAt { station, port }) => {
-            end_where(&|end| end.station == *station && end.port == Some(*port))
+            let is = |end: &CircuitEnd| end.station == *station && end.port == Some(*port);
+            via_or(&is, end_where(&is))
         }
         (Section::Circuit(_), E::Admission { .. }) => "pcr".into(),
         (Section::Circuit(_), _) => "ends".into(),

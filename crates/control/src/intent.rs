@@ -4,6 +4,7 @@
 //! In: wishes (a description, commands, peers). Out: a [`Prepared`] change, whose plan somebody carries out. Then it is
 //! kept ([`Intent::commit`]) or given up ([`Intent::abandon`]). One change is under way at a time.
 
+mod joining;
 mod trials;
 
 use crate::asking::Asking;
@@ -52,6 +53,8 @@ enum Next {
         commands: Commands,
     },
     Added(Vec<(ObjectId, Object, Option<Written>)>),
+    /// A circuit in the place of those that it is made of.
+    Joined(Vec<ObjectId>, (ObjectId, Object, Option<Written>)),
     Removed(Vec<ObjectId>),
     Up(ObjectId, bool),
     /// What a peer wants is known already.
@@ -277,6 +280,11 @@ impl Intent {
         outside: Option<String>,
         written: Option<Written>,
     ) -> Result<(ObjectId, Prepared)> {
+        if let (Spec::Circuit(_), Some(Written::Circuit(circuit))) = (&spec, &written) {
+            let (circuit, parts) = self.joined(circuit)?;
+            let spec = Spec::Circuit(circuit.describe()?);
+            return self.prepare_circuit(spec, Some(Written::Circuit(Box::new(circuit))), parts);
+        }
         let id = match &spec {
             Spec::Circuit(circuit) => ObjectId::circuit(circuit),
             Spec::Link(link) => {
@@ -306,6 +314,27 @@ impl Intent {
         let changes = added.iter().map(wanted).collect();
         let prepared = self.check(changes).map_err(Impossible)?;
         Ok((id, Prepared { verb: "add", next: Next::Added(added), ..prepared }))
+    }
+
+    /// A circuit more, by command, in the place of those that are parts of it.
+    fn prepare_circuit(
+        &mut self,
+        spec: Spec,
+        written: Option<Written>,
+        parts: Vec<ObjectId>,
+    ) -> Result<(ObjectId, Prepared)> {
+        let Spec::Circuit(circuit) = &spec else { bail!("only links and circuits are added by command") };
+        let id = ObjectId::circuit(circuit);
+        if self.applied.contains_key(&id) {
+            bail!("{id} exists already");
+        }
+        let object = self.commands.object(spec, 0);
+        let mut changes: Vec<Change> = parts.iter().map(|id| Change { id: id.clone(), wanted: None }).collect();
+        changes.push(Change { id: id.clone(), wanted: Some(object.clone()) });
+        let prepared = self.check(changes).map_err(Impossible)?;
+        let added = (id.clone(), object, written);
+        let next = if parts.is_empty() { Next::Added(vec![added]) } else { Next::Joined(parts, added) };
+        Ok((id, Prepared { verb: "add", next, ..prepared }))
     }
 
     /// Objects less, by command; with links, the circuits over them. Gives all that goes.
@@ -415,6 +444,10 @@ impl Intent {
             Next::Added(added) => {
                 added.into_iter().for_each(|(id, object, written)| self.commands.insert(id, object, written));
             }
+            Next::Joined(parts, (id, object, written)) => {
+                parts.iter().for_each(|part| self.commands.remove(part, self.file.contains_key(part)));
+                self.commands.insert(id, object, written);
+            }
             Next::Removed(ids) => {
                 for id in &ids {
                     self.commands.remove(id, self.file.contains_key(id));
@@ -461,7 +494,7 @@ impl Intent {
         };
         match next {
             Next::Added(added) => (added.last().map(|(id, ..)| named(id)).unwrap_or_default(), Vec::new()),
-            Next::Up(id, _) => (named(id), Vec::new()),
+            Next::Joined(_, (id, ..)) | Next::Up(id, _) => (named(id), Vec::new()),
             Next::Removed(ids) => {
                 let circuits = ids.iter().filter_map(|id| match id {
                     ObjectId::Circuit(name) => Some(name.clone()),
@@ -504,6 +537,7 @@ impl Intent {
 
     /// The circuit of these ends, which may wait as links do.
     pub fn find_circuit(&self, ends: &[CircuitEnd]) -> Option<ObjectId> {
+        let ends = &*self.settled_ends(ends);
         if let Some(placed) = self.model.router.find_circuit(ends.first()?) {
             return (placed.description.ends == ends).then(|| ObjectId::circuit(&placed.description));
         }

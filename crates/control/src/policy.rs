@@ -3,11 +3,12 @@
 //! The circuits belong to the user who runs the network. That user and root may open all of them and manage the
 //! network; everybody else only what a rule names. The kernel says who calls (`SO_PEERCRED`, `SO_PEERGROUPS`).
 
+use crate::config::quantity;
 use crate::fault::{Faults, PartPath};
 use anyhow::{Context as _, Result, anyhow};
 use endpoint::seqpacket::Peer;
 use host::quota::{Kind, Limits};
-use net::topology::parse_circuit_rate;
+use net::topology::parse_circuit_bound;
 use serde::{Deserialize, Serialize};
 use wire::aesa::{Aesa, Prefix};
 use wire::{CellRate, CircuitId};
@@ -40,7 +41,8 @@ pub struct Allow {
     pub max_polling: u64,
     /// What the contracts of the circuits that they have open, and of the calls that they begin in both directions, may
     /// reserve together, as a rate of circuits; without, no bound.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "quantity::rate", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<quantity::RateText>")]
     pub max_bandwidth: Option<String>,
     /// Whom they may call from the host: prefixes of addresses, or `"*"`. Who may call may also listen there.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -163,7 +165,7 @@ impl Allow {
         let circuits = self.circuits.iter().enumerate();
         let circuits: Vec<Range> = circuits.filter_map(|(n, text)| faults.take(("circuits", n), range(text))).collect();
         let bandwidth = self.max_bandwidth.as_deref();
-        let bandwidth = bandwidth.and_then(|text| faults.take("max_bandwidth", parse_circuit_rate(text)));
+        let bandwidth = bandwidth.and_then(|text| faults.take("max_bandwidth", parse_circuit_bound(text))).flatten();
         let limits = Limits::default()
             .with(Kind::Connections, self.max_connections)
             .with(Kind::Endpoints, self.max_endpoints)
@@ -201,7 +203,7 @@ fn range(text: &str) -> Result<Range> {
     if text == "*" {
         return Ok([(0, u16::MAX); 2]);
     }
-    let (vpi, vci) = text.split_once('.').ok_or_else(wrong)?;
+    let (vpi, vci) = text.split_once(['.', '/']).ok_or_else(wrong)?;
     let part = |text: &str, most: u16| -> Result<(u16, u16)> {
         if text == "*" {
             return Ok((0, most));

@@ -3,6 +3,8 @@
 mod calls;
 mod chance;
 mod description;
+mod mappings;
+mod notations;
 mod plan;
 mod reload;
 mod restarts;

@@ -15,6 +15,7 @@ mod shards;
 mod signal;
 mod switch;
 mod topology;
+mod via;
 mod virtual_time;
 mod visits;
 mod windows;

@@ -15,8 +15,11 @@ const RARITY: f64 = 20.723;
 pub enum Refused {
     /// The link has less left than the circuit asks for.
     #[error(
-        "the link has {left_cells_per_s:.1} cells/s left, {asked_cells_per_s:.1} are asked for: {:.1} too few",
-        asked_cells_per_s - left_cells_per_s
+        "the link has {left_cells_per_s:.1} cells/s left, {asked_cells_per_s:.1} are asked for: {:.1} too few ({} of \
+         payload, as circuits count; {} of line, as links count)",
+        asked_cells_per_s - left_cells_per_s,
+        in_bits(*left_cells_per_s, *asked_cells_per_s, 384.0),
+        in_bits(*left_cells_per_s, *asked_cells_per_s, 424.0)
     )]
     Rate {
         /// What is left.
@@ -39,6 +42,12 @@ pub enum Refused {
         /// Cells that may be queued, but for one case in 10^9.
         cells: f64,
     },
+}
+
+/// What is left and what is asked for, where a cell has so many bits.
+fn in_bits(left: f64, asked: f64, cell: f64) -> String {
+    let [left, asked] = [left, asked].map(|rate| rate * cell / 1e6);
+    format!("{left:.3} Mbit/s left and {asked:.3} asked for")
 }
 
 /// Cells of `circuits` periodic circuits that may be queued at a link of which they take the share `load`, but for one

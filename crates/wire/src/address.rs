@@ -79,7 +79,8 @@ impl fmt::Display for Vci {
     }
 }
 
-/// What names a virtual circuit on one link: its VPI and VCI. Written `vpi.vci`.
+/// What names a virtual circuit on one link: its VPI and VCI. Written `vpi.vci`; read too as `vpi/vci`, and with
+/// interface 0 before it as Linux writes it, `0.vpi.vci`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct CircuitId {
     /// Virtual path identifier.
@@ -117,9 +118,8 @@ impl fmt::Display for CircuitId {
 impl FromStr for CircuitId {
     type Err = AddressError;
     fn from_str(s: &str) -> Result<Self, AddressError> {
-        const FORM: AddressError = AddressError::Form("vpi.vci");
-        let (vpi, vci) = s.split_once('.').ok_or(FORM)?;
-        circuit(number(vpi).ok_or(FORM)?, number(vci).ok_or(FORM)?)
+        let at_interface = s.strip_prefix("0.").filter(|rest| rest.contains('.'));
+        pair(at_interface.unwrap_or(s))
     }
 }
 
@@ -176,15 +176,20 @@ impl FromStr for PvcAddress {
     type Err = AddressError;
     fn from_str(s: &str) -> Result<Self, AddressError> {
         const FORM: AddressError = AddressError::Form("[itf.]vpi.vci");
-        let Some((itf, rest)) = s.split_once('.').filter(|(_, rest)| rest.contains('.')) else {
-            return Ok(PvcAddress {
-                itf: 0,
-                circuit: s.parse().map_err(|e| if e == AddressError::Form("vpi.vci") { FORM } else { e })?,
-            });
+        let Some((itf, rest)) = s.split_once('.').filter(|(_, rest)| rest.contains(['.', '/'])) else {
+            return Ok(PvcAddress { itf: 0, circuit: pair(s).map_err(|e| if e == PAIR { FORM } else { e })? });
         };
         let itf = number(itf).and_then(|n| u16::try_from(n).ok()).ok_or(FORM)?;
-        Ok(PvcAddress { itf, circuit: rest.parse()? })
+        Ok(PvcAddress { itf, circuit: pair(rest)? })
     }
+}
+
+const PAIR: AddressError = AddressError::Form("vpi.vci or vpi/vci, such as 8.35");
+
+/// VPI and VCI with a dot or a slash between them.
+fn pair(s: &str) -> Result<CircuitId, AddressError> {
+    let (vpi, vci) = s.split_once(['.', '/']).ok_or(PAIR)?;
+    circuit(number(vpi).ok_or(PAIR)?, number(vci).ok_or(PAIR)?)
 }
 
 fn circuit(vpi: u32, vci: u32) -> Result<CircuitId, AddressError> {
@@ -212,9 +217,21 @@ mod tests {
         assert_eq!("0.5".parse(), Ok(PvcAddress { itf: 0, circuit: CircuitId::new(0, 5).unwrap() }));
         assert_eq!("4096.1".parse::<CircuitId>(), Err(AddressError::Vpi(4096)));
         assert_eq!("1.65536".parse::<CircuitId>(), Err(AddressError::Vci(65536)));
-        for bad in ["", ".", "1", "1.", ".1", "01.1", "+1.1", "1. 1", "1.1.1.1", "a.b"] {
+        for bad in ["", ".", "1", "1.", ".1", "01.1", "+1.1", "1. 1", "1.1.1.1", "a.b", "0.0.1.1", "1/1/1", "1/1.1", "/1"] {
             assert!(bad.parse::<PvcAddress>().is_err(), "{bad}");
+            assert!(bad.parse::<CircuitId>().is_err(), "{bad}");
         }
+        assert!("1.8.35".parse::<CircuitId>().is_err(), "one interface has a name");
+    }
+
+    #[test]
+    fn each_notation_of_a_label_is_the_same_label() {
+        let label = CircuitId::new(8, 35).unwrap();
+        for text in ["8.35", "8/35", "0.8.35"] {
+            assert_eq!(text.parse(), Ok(label), "{text}");
+            assert_eq!(text.parse(), Ok(PvcAddress { itf: 0, circuit: label }), "{text}");
+        }
+        assert_eq!("2.8/35".parse(), Ok(PvcAddress { itf: 2, circuit: label }));
     }
 
     proptest! {

@@ -13,6 +13,9 @@ pub const PREFIX_OCTETS: usize = 13;
 /// Octets that the user gives.
 pub const ESI_OCTETS: usize = 6;
 
+/// Authority and format of E.164 numbers.
+const AFI_E164: u8 = 0x45;
+
 /// Why a text is not an address or a prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AesaError {
@@ -40,6 +43,21 @@ impl Aesa {
         octets[PREFIX_OCTETS..OCTETS - 1].copy_from_slice(&esi);
         octets[OCTETS - 1] = selector;
         Aesa(octets)
+    }
+
+    /// The address of a native E.164 number of 1 to 15 digits (ATM Forum, UNI 4.0 section 3): AFI 45, the digits with
+    /// zeros before them to fifteen and F behind, and zeros.
+    pub fn from_e164(digits: &str) -> Option<Self> {
+        let good = (1..=15).contains(&digits.len()) && digits.bytes().all(|digit| digit.is_ascii_digit());
+        let mut octets = [0; OCTETS];
+        octets[0] = AFI_E164;
+        octets[8] = 0x0f;
+        let first = 15usize.checked_sub(digits.len()).filter(|_| good)?;
+        for (nth, digit) in digits.bytes().enumerate() {
+            let (at, value) = (first + nth, digit - b'0');
+            octets[1 + at / 2] |= if at % 2 == 0 { value << 4 } else { value };
+        }
+        Some(Aesa(octets))
     }
 
     /// The network's part.
@@ -197,6 +215,14 @@ mod tests {
         assert_eq!((a.esi(), a.selector()), ([2, 0, 0, 0, 0, 1], 0));
         assert_eq!("47".parse::<Aesa>(), Err(AesaError::Length(2)));
         assert_eq!("4g".parse::<Aesa>(), Err(AesaError::Digit));
+    }
+
+    #[test]
+    fn a_native_number_has_an_address() {
+        let address = |digits: &str| Aesa::from_e164(digits).map(|address| address.to_string());
+        assert_eq!(address("15551234567").as_deref(), Some("45.000015551234567f00000000.000000000000.00"));
+        assert_eq!(address("999999999999999").as_deref(), Some("45.999999999999999f00000000.000000000000.00"));
+        assert_eq!((address(""), address("1234567890123456"), address("12a")), (None, None, None));
     }
 
     #[test]

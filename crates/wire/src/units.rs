@@ -73,6 +73,20 @@ impl fmt::Display for Time {
     }
 }
 
+/// Units of time as people write them, and their nanoseconds.
+const TIME_UNITS: [(&str, f64); 7] =
+    [("min", 60e9), ("ms", 1e6), ("us", 1e3), ("\u{b5}s", 1e3), ("ns", 1.0), ("s", 1e9), ("h", 3600e9)];
+
+/// A time as people write it: a number with its unit, `250 ms` or `1.5s`; without a unit, in `unit`.
+pub fn parse_duration(text: &str, unit: &str) -> Option<Duration> {
+    let text = text.trim();
+    let digits = text.trim_end_matches(char::is_alphabetic);
+    let written = if digits.len() == text.len() { unit } else { &text[digits.len()..] };
+    let (_, nanos) = TIME_UNITS.iter().find(|(name, _)| *name == written)?;
+    let number = digits.trim_end().parse::<f64>().ok()?;
+    Duration::try_from_secs_f64(number * nanos / 1e9).ok()
+}
+
 /// A rate in cells per second (ITU-T I.371 states all contracts in cells). An `Option` of it takes no more memory.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
 pub struct CellRate(
@@ -146,6 +160,17 @@ mod tests {
     fn oc3c_carries_353207_5_cells_per_second() {
         assert!((CellRate::OC3C.cells_per_s() - 353_207.547).abs() < 0.001);
         assert!((CellRate::OC3C.interval_nanos() - 2831.2).abs() < 0.1);
+    }
+
+    #[test]
+    fn each_notation_of_a_time_is_the_same_time() {
+        for text in ["1500", "1500us", "1500 us", "1.5 ms", "1.5ms", "0.0015 s", "1500000 ns", "1500 \u{b5}s"] {
+            assert_eq!(parse_duration(text, "us"), Some(Duration::from_micros(1500)), "{text}");
+        }
+        assert_eq!(parse_duration("2min", "s"), parse_duration("120", "s"));
+        for bad in ["", "s", "-1", "5 parsecs", "1e400", "NaN", "1 Ms"] {
+            assert_eq!(parse_duration(bad, "s"), None, "{bad}");
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! `[myrinet.NAME]`: hosts that a Myrinet joins, its switches and cables, and which of its mechanisms are on.
 
+use control::config::quantity;
 use crate::fabric::mapper::Settings;
 use crate::fabric::{Config as Links, FabricError, Marks, Switching};
 use crate::myrinet::{Cable, Layout, LayoutError, Plug};
@@ -42,6 +43,8 @@ pub struct Myrinet {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub go_mark: Option<u32>,
     /// A packet that has stood for so many milliseconds is given up; 0: never.
+    #[serde(deserialize_with = "quantity::millis")]
+    #[schemars(with = "quantity::TimeText")]
     pub timeout_ms: u64,
     /// Interfaces move contiguous memory in one transfer; else in one for each page.
     pub copy_block: bool,
@@ -52,6 +55,8 @@ pub struct Myrinet {
     /// Point-to-multipoint: `cycle`, from member to member, or `repetition`, one packet to each.
     pub multicast: String,
     /// Milliseconds from the end of a run of mapping to the next.
+    #[serde(deserialize_with = "quantity::millis")]
+    #[schemars(with = "quantity::TimeText")]
     pub map_every_ms: u64,
 }
 

@@ -2,6 +2,7 @@
 
 use crate::client::{self, ask_for, goes_on, interrupted};
 use crate::context::Context;
+use crate::names::Destination;
 use crate::output;
 use crate::ready::Ready;
 use crate::units;
@@ -13,7 +14,6 @@ use control::results::HostAddresses;
 use control::status::HopStatus;
 use endpoint::calls::{Event, Sap, Session, Traffic};
 use std::time::Duration;
-use wire::aesa::Aesa;
 use wire::q2931::CauseValue;
 
 /// Between two looks at Ctrl-C.
@@ -28,9 +28,10 @@ pub(crate) struct Call {
     /// The host that calls
     #[arg(required = true)]
     host: Option<String>,
-    /// The address to call: 40 hexadecimal digits, as `cellway address` shows them
+    /// Who is called: a host's name, a name of /etc/hosts.atm, an E.164 number such as +15551234567, or an address of
+    /// 40 hexadecimal digits, as `cellway address` shows them
     #[arg(required = true)]
-    address: Option<Aesa>,
+    address: Option<Destination>,
     /// The service access point: any, llc, l2:0c, l3:0b or snap:00a03e-0001
     #[arg(long, default_value_t = Sap::ANY)]
     sap: Sap,
@@ -51,7 +52,7 @@ pub(crate) struct Call {
     sdu: u16,
     /// One more party of a point-to-multipoint call, added once the call is up (may be repeated)
     #[arg(long = "party", value_name = "ADDRESS")]
-    parties: Vec<Aesa>,
+    parties: Vec<Destination>,
     /// Seconds to wait for an answer
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = units::seconds)]
     timeout: Duration,
@@ -116,12 +117,14 @@ fn say(context: &Context, event: &Event) -> Result<()> {
 
 /// `cellway call`
 pub(crate) fn run(context: &Context, call: &Call) -> Result<()> {
-    let (Some(host), Some(address)) = (&call.host, call.address) else {
+    let (Some(host), Some(address)) = (&call.host, &call.address) else {
         let status = ask_for::<CallsStatus>(context, &Request::Calls(endpoint::calls::Request::List))?;
         return output::print(context, &status, || text(&status));
     };
     let stop = interrupted()?;
     client::within(call.timeout);
+    let address = address.address(context)?;
+    let parties = call.parties.iter().map(|party| party.address(context)).collect::<Result<Vec<_>>>()?;
     let mut session = Session::open(&context.socket, host)?;
     let Call { category, pcr, scr, mbs, sdu, .. } = call;
     let traffic = Traffic { category: category.clone(), pcr: *pcr, scr: *scr, mbs: *mbs, sdu_octets: *sdu };
@@ -137,7 +140,7 @@ pub(crate) fn run(context: &Context, call: &Call) -> Result<()> {
             Some(event) => {
                 say(context, &event)?;
                 if matches!(event, Event::Connected { .. }) && !std::mem::replace(&mut up, true) {
-                    for party in &call.parties {
+                    for party in &parties {
                         session.begin_party(number, *party)?;
                     }
                 }

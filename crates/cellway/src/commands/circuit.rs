@@ -34,9 +34,14 @@ pub(crate) enum CircuitCommand {
 #[derive(Debug, Args)]
 pub(crate) struct Added {
     /// Its ends, each a host and vpi.vci in quotes, or a path at a switch's port, such as "s1:0 7.*". With more than
-    /// two, from the first to all others
+    /// two, from the first to all others. Two ports of one switch map their labels onto each other: mappings of
+    /// several switches that meet on a link with the same label form one circuit
     #[arg(required = true, num_args = 2..)]
     ends: Vec<String>,
+    /// The label of a link on the way, at a switch's port: --via "A:3 100.150". May be repeated, in order; other links
+    /// have labels that are free
+    #[arg(long, value_name = "PORT LABEL")]
+    via: Vec<String>,
     /// cbr, rt-vbr, nrt-vbr, gfr or ubr
     #[arg(long, default_value = "ubr")]
     category: String,
@@ -108,6 +113,7 @@ impl Added {
         });
         Ok(Circuit {
             ends: self.ends.clone(),
+            via: self.via.clone(),
             category: self.category.clone(),
             conformance: self.conformance.clone(),
             pcr: self.pcr.clone(),

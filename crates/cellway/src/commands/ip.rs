@@ -7,6 +7,7 @@ use crate::context::Context;
 use crate::exit_status::{OrUsage, Usage};
 use crate::outfile::{OutFile, Overwriting};
 use crate::output;
+use crate::names::Destination;
 use crate::target::Target;
 use crate::{units, usage};
 use anyhow::{Context as _, Result, anyhow, bail};
@@ -40,9 +41,9 @@ const REGISTRATION: Duration = Duration::from_secs(10);
 pub(crate) struct Where {
     /// The host
     host: String,
-    /// The circuit there, vpi.vci; or the address of the subnet's ATMARP server, to use calls as circuits (RFC 2225).
+    /// The circuit there, vpi.vci; or the address or name of the subnet's ATMARP server, to use calls as circuits (RFC 2225).
     /// With --serve-atmarp, the host's own address
-    circuit: Target,
+    circuit: Destination,
     /// Further circuits of the interface: vpi.vci, or vpi.vci=ADDRESS if the peer does not answer InATMARP (may be
     /// repeated)
     #[arg(long = "also", value_name = "CIRCUIT[=ADDRESS]")]
@@ -141,7 +142,7 @@ impl Where {
 
     fn open(&self, context: &Context, offload: bool) -> Result<Opened> {
         let addresses = addresses(context, self)?;
-        let first = match self.circuit {
+        let first = match self.circuit.resolve(context)? {
             Target::Circuit(circuit) => circuit,
             Target::Address(address) => return self.open_calls(context, address, addresses, offload),
         };

@@ -3,6 +3,7 @@
 use crate::client::{self, Size, goes_on, interrupted};
 use crate::context::Context;
 use crate::exit_status::{OrUsage, Usage};
+use crate::names::Destination;
 use crate::output;
 use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand};
@@ -10,7 +11,6 @@ use control::config::parse_address;
 use control::results::{LaneJoined, LaneServing};
 use stack::device::lane::{Servers, Station};
 use stack::device::tun::{Device, DeviceSettings};
-use wire::aesa::Aesa;
 use wire::q2931::Octets;
 
 /// Octets of the longest packet in an Ethernet frame.
@@ -43,8 +43,8 @@ pub(crate) struct Serve {
 pub(crate) struct Tap {
     /// The host
     host: String,
-    /// The address of the LECS, or of the LES with --les
-    server: Aesa,
+    /// The address or name of the LECS, or of the LES with --les
+    server: Destination,
     /// The address is that of the LES; do not ask a LECS
     #[arg(long)]
     les: bool,
@@ -98,7 +98,7 @@ fn run_tap(context: &Context, tap: &Tap) -> Result<()> {
     let (address, prefix) = parse_address(&tap.address).context("--address").or_usage()?;
     let lan = lan_name(&tap.lan)?;
     let endpoint = client::endpoint(context, &tap.host, Size::Large)?;
-    let mut station = Station::new(&context.socket, &tap.host, endpoint, tap.server, tap.les, lan)?;
+    let mut station = Station::new(&context.socket, &tap.host, endpoint, tap.server.address(context)?, tap.les, lan)?;
     let device = Device::new(&DeviceSettings {
         name: tap.name.clone(),
         address: Some((address, prefix)),

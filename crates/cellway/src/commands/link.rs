@@ -71,9 +71,9 @@ pub(crate) struct Add {
     /// Cells in UDP datagrams, as in a description: 'local = "0.0.0.0:7", peer = "192.0.2.1:7", form = "batch"'
     #[arg(long, value_name = "TABLE", value_parser = table::<Udp>, conflicts_with_all = ["atmtcp", "cells_tcp"])]
     cells_udp: Option<Udp>,
-    /// Microseconds from end to end
-    #[arg(long, default_value_t = 0)]
-    delay_us: u64,
+    /// The time from end to end, such as "5ms", or microseconds
+    #[arg(long = "delay-us", value_name = "TIME", default_value = "0", value_parser = units::micros)]
+    delay: Duration,
     /// How far cells of a contract may come together on this link, such as "50ms", or microseconds [default: 50 ms between
     /// machines, else 0]
     #[arg(long = "cdvt-us", value_name = "TIME", value_parser = units::micros)]
@@ -195,7 +195,7 @@ fn link(add: &Add, stations: impl FnOnce() -> Result<Stations>) -> Result<Link> 
         cdvt_us: add.cdvt.map(|cdvt| cdvt.as_micros() as u64),
         ends: [near, far.station],
         rate: add.rate.clone(),
-        delay_us: add.delay_us,
+        delay_us: add.delay.as_micros() as u64,
         carries: add.carries.clone(),
         queue_cells: add.queue_cells,
         faults: add.faults.clone(),

@@ -4,7 +4,8 @@ use crate::client::{self, Size, goes_on, interrupted};
 use crate::commands::unanswered::{Locator, frame_link};
 use crate::context::Context;
 use crate::output;
-use crate::target::{self, Purpose, Role, Target};
+use crate::names::Destination;
+use crate::target::{self, Purpose, Role};
 use crate::units;
 use anyhow::{Result, bail};
 use clap::Args;
@@ -21,8 +22,8 @@ use wire::oam::Flow;
 pub(crate) struct Ping {
     /// The host to send from
     host: String,
-    /// The circuit there, vpi.vci, or the address to call
-    circuit: Target,
+    /// The circuit there, vpi.vci, or who is called: a host's name, a name of /etc/hosts.atm, or an address
+    circuit: Destination,
     /// Number of cells
     #[arg(short = 'c', long, default_value_t = 4)]
     count: u32,
@@ -42,7 +43,7 @@ pub(crate) fn run(context: &Context, ping: &Ping) -> Result<()> {
     let stop = interrupted()?;
     client::within(ping.timeout);
     let purpose = Purpose { aal: Aal::Oam, size: Size::Small, ..Purpose::new(Role::Calls) };
-    let (mut endpoint, channel, held) = target::open(context, &ping.host, ping.circuit, purpose)?;
+    let (mut endpoint, channel, held) = target::open(context, &ping.host, ping.circuit.resolve(context)?, purpose)?;
     let epoch = Instant::now();
     let now = || Time::ZERO + epoch.elapsed();
     let config = PingConfig {

@@ -10,7 +10,8 @@ pub(crate) use send::run_send;
 
 use crate::outfile::Overwriting;
 use crate::ready::Ready;
-use crate::target::{Reliable, Target};
+use crate::names::Destination;
+use crate::target::Reliable;
 use crate::units;
 use clap::Args;
 use control::results::Transferred;
@@ -29,8 +30,8 @@ use std::time::Duration;
 pub(crate) struct Send {
     /// The host to send from
     host: String,
-    /// The circuit there, vpi.vci, or the address to call
-    circuit: Target,
+    /// The circuit there, vpi.vci, or who is called: a host's name, a name of /etc/hosts.atm, or an address
+    circuit: Destination,
     /// The file [default: standard input]
     file: Option<PathBuf>,
     /// Octets in each PDU
@@ -61,8 +62,8 @@ pub(crate) struct Send {
 pub(crate) struct Receive {
     /// The host to receive at
     host: String,
-    /// The circuit there, vpi.vci, or the host's address: the first call to it is answered
-    circuit: Target,
+    /// The circuit there, vpi.vci, or the host's own name or address: the first call to it is answered
+    circuit: Destination,
     /// The file [default: standard output]. It is not changed until the first PDU arrives
     file: Option<PathBuf>,
     /// Take only a stream of reliable transfer: needed where the circuit leaves the network, there at both ends

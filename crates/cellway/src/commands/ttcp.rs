@@ -13,7 +13,8 @@ use crate::context::Context;
 use crate::far_end::UNATTENDED;
 use crate::output;
 use crate::ready::Ready;
-use crate::target::{self, Held, Purpose, Role, Target};
+use crate::names::Destination;
+use crate::target::{self, Held, Purpose, Role};
 use anyhow::{Result, bail};
 use clap::Args;
 use control::delivery::Delivery;
@@ -46,9 +47,9 @@ pub struct Ttcp {
     pub receive: bool,
     /// The host
     host: String,
-    /// The circuit there, vpi.vci; or an address, which -t calls and at which -r answers, as stock ttcp_atm does: give
+    /// The circuit there, vpi.vci; or an address or name, which -t calls and at which -r answers, as stock ttcp_atm does: give
     /// both sides the same -l
-    circuit: Target,
+    circuit: Destination,
     /// Octets in each PDU
     #[arg(short = 'l', long, default_value_t = 8192, value_parser = clap::value_parser!(u32).range(17..=MOST_OCTETS as i64))]
     pub length: u32,
@@ -194,7 +195,7 @@ pub fn measure(context: &Context, ttcp: &Ttcp, transport: &mut impl Transport) -
     ttcp.ready.check()?;
     let (sap, sdu_octets, sends) = (Sap::TTCP, u16::try_from(ttcp.length)?, ttcp.transmit);
     let purpose = Purpose { aal, size, sap, sdu_octets, sends, ready, ..Purpose::new(role) };
-    let (mut endpoint, channel, held) = target::open(context, &ttcp.host, ttcp.circuit, purpose)?;
+    let (mut endpoint, channel, held) = target::open(context, &ttcp.host, ttcp.circuit.resolve(context)?, purpose)?;
     transport.begin(&mut endpoint, held.circuit)?;
     if ttcp.receive {
         return receive(&mut endpoint, &held, transport, ttcp, &stop);

@@ -1,6 +1,7 @@
 //! Links to elsewhere as URLs: `atmtcp://HOST:PORT` connects, `atmtcp-listen://ADDRESS:PORT` listens; with `-tls` by TLS.
 //! `cells-tcp` does the same for cells over TCP, and `cells-udp://PEER:PORT?local=ADDRESS:PORT` is cells in datagrams.
 
+use control::config::quantity::parse_socket;
 use anyhow::Result;
 use control::config::Udp;
 
@@ -62,9 +63,9 @@ fn udp(word: &str, rest: &str) -> Result<Udp> {
             ),
         }
     }
-    match (local.map(str::parse), peer.parse()) {
+    match (local.map(parse_socket), parse_socket(peer)) {
         (Some(Ok(local)), Ok(peer)) => Ok(Udp { local, peer, form, header }),
-        _ => crate::usage!("{word}: write cells-udp://PEER:PORT?local=ADDRESS:PORT, with IP addresses"),
+        _ => crate::usage!("{word}: write cells-udp://PEER:PORT?local=ADDRESS:PORT, with IP addresses or localhost"),
     }
 }
 
@@ -82,6 +83,7 @@ mod tests {
         for (old, new) in OLD {
             assert_eq!(url(&format!("{old}://host:1")), url(&format!("{new}://host:1")));
         }
+        assert_eq!(url("cells-udp://localhost:4?local=localhost:5"), url("cells-udp://127.0.0.1:4?local=127.0.0.1:5"));
         let udp = url("cells-udp://192.0.2.1:4?local=0.0.0.0:5&form=batch");
         let (local, peer) = ("0.0.0.0:5".parse().unwrap(), "192.0.2.1:4".parse().unwrap());
         assert_eq!(udp, Url::CellsUdp(Udp { local, peer, form: "batch".into(), header: "uni".into() }));

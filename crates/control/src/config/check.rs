@@ -4,6 +4,7 @@
 use super::document::{Document, Written};
 use super::fits::{self, SignallingEnd};
 use super::hints::Hints;
+use super::mappings;
 use super::shell::Shell;
 use super::signalling;
 use super::single;
@@ -170,7 +171,7 @@ impl Check<'_> {
             let meant = link.understand(folder, &mut faults);
             let mut place = None;
             if let Some((mut description, shell)) = meant {
-                let known = self.know(&description.ends.each_ref().map(|end| end.station.as_str()), &mut faults);
+                let known = self.know("ends", &description.ends.each_ref().map(|end| end.station.as_str()), &mut faults);
                 let signalling = link.signalling.as_ref().filter(|_| known);
                 let stations = &self.config.description.stations;
                 let (file, peer_circuits_to) = (&self.written.file, link.peer_circuits_to.as_deref());
@@ -366,16 +367,43 @@ impl Check<'_> {
         }
     }
 
+    /// Circuits that are written switch by switch become the circuits that they form.
+    fn join_mappings(&mut self) {
+        if !self.written.file.circuit.iter().any(mappings::may_join) {
+            return;
+        }
+        let router = fits::router(&self.config);
+        let (joined, wrong) = mappings::join(&self.written.file.circuit, &router);
+        for (nth, key, says) in wrong {
+            let mut faults = Faults::default();
+            faults.add(key, says);
+            self.wrong(&["circuit".into(), self.written.places[1][nth].into()], faults);
+        }
+        let mut goes = vec![false; self.written.file.circuit.len()];
+        for joined in joined {
+            let Some(first) = joined.members.iter().copied().min() else { continue };
+            joined.members.iter().for_each(|member| goes[*member] = *member != first);
+            self.written.file.circuit[first] = joined.circuit;
+        }
+        let mut gone = goes.iter();
+        self.written.file.circuit.retain(|_| gone.next() != Some(&true));
+        let mut gone = goes.iter();
+        self.written.places[1].retain(|_| gone.next() != Some(&true));
+    }
+
     fn circuits(&mut self) {
+        self.join_mappings();
         let mut names = BTreeSet::new();
         for (nth, circuit) in std::mem::take(&mut self.written.file.circuit).into_iter().enumerate() {
             let mut faults = Faults::default();
             let place = self.written.places[1][nth];
             if let Some(description) = circuit.understand(&mut faults) {
                 let stations: Vec<&str> = description.ends.iter().map(|end| end.station.as_str()).collect();
+                let via: Vec<&str> = description.via.iter().map(|via| via.station.as_str()).collect();
+                let known = self.know("via", &via, &mut faults);
                 if !names.insert(description.name()) {
                     faults.add("ends", "a circuit with these ends is described above: leave one of the two out");
-                } else if self.know(&stations, &mut faults) {
+                } else if self.know("ends", &stations, &mut faults) && known {
                     self.config.description.circuits.push(description);
                     self.config.places[1].push(place);
                 }
@@ -401,8 +429,8 @@ impl Check<'_> {
         }
     }
 
-    /// Whether all these stations are there; the faults are those of `ends`.
-    fn know(&mut self, stations: &[&str], faults: &mut Faults) -> bool {
+    /// Whether all these stations are there; the faults are those of `key`.
+    fn know(&mut self, key: &str, stations: &[&str], faults: &mut Faults) -> bool {
         let mut all = true;
         for (n, station) in stations.iter().enumerate() {
             if self.config.description.stations.contains_key(*station) {
@@ -412,7 +440,7 @@ impl Check<'_> {
             if !self.left_out(station)
                 && let Some(says) = unknown(&self.config.description, station, &mut self.document.hints)
             {
-                faults.add(("ends", n), says);
+                faults.add((key, n), says);
             }
         }
         all

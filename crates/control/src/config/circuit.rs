@@ -1,7 +1,7 @@
 //! `[[circuit]]`: its ends, its traffic contract, its adaptation layer.
 
 use super::traffic::{Traffic, cdvt_us, early, is_early, ubr};
-use super::word;
+use super::{quantity, word};
 use crate::fault::Faults;
 use net::FrameAal;
 use net::topology::{CircuitDescription, CircuitEnd, OamOptions};
@@ -15,6 +15,10 @@ use wire::{AddressError, CircuitId};
 pub struct Circuit {
     /// `"alpha 0.100"` for each end, or `"s1:0 7.*"` for a path; more than two: from the first to all others.
     pub ends: Vec<String>,
+    /// Labels of links on the way, in order, each at a switch's port: `"s1:3 100.150"`. Other links have labels that
+    /// are free.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub via: Vec<String>,
     /// `cbr`, `rt-vbr`, `nrt-vbr`, `gfr` or `ubr`.
     #[serde(default = "ubr")]
     pub category: String,
@@ -23,28 +27,34 @@ pub struct Circuit {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conformance: Option<String>,
     /// Peak cell rate of CLP 0+1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "quantity::rate", default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<quantity::RateText>")]
     pub pcr: Option<String>,
     /// Sustainable cell rate: of CLP 0+1 by `vbr.1`, of CLP 0 by `vbr.2` and `vbr.3`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "quantity::rate", default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<quantity::RateText>")]
     pub scr: Option<String>,
     /// Maximum burst size in cells (VBR, GFR).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mbs: Option<u32>,
     /// Minimum cell rate, of CLP 0: guaranteed to whole frames (GFR), or a share (UBR).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "quantity::rate", default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<quantity::RateText>")]
     pub mcr: Option<String>,
     /// Maximum frame size in cells (GFR).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mfs: Option<u32>,
     /// Cell delay variation tolerance in microseconds.
-    #[serde(default = "cdvt_us")]
+    #[serde(deserialize_with = "quantity::micros", default = "cdvt_us")]
+    #[schemars(with = "quantity::TimeText")]
     pub cdvt_us: u64,
     /// The longest delay of a cell in microseconds: maxCTD (CBR, rt-VBR).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "quantity::optional_micros", default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<quantity::TimeText>")]
     pub max_ctd_us: Option<u64>,
     /// By how much delays may differ, in microseconds: peak-to-peak CDV (CBR, rt-VBR).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "quantity::optional_micros", default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<quantity::TimeText>")]
     pub max_cdv_us: Option<u64>,
     /// Whether its cells go before all others at each switch (CBR, rt-VBR).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -104,6 +114,7 @@ impl Default for Circuit {
         let Traffic { category, cdvt_us, discard, .. } = Traffic::default();
         Circuit {
             ends: Vec::new(),
+            via: Vec::new(),
             category,
             conformance: None,
             pcr: None,
@@ -164,6 +175,8 @@ impl Circuit {
         }
         let ends: Vec<Option<CircuitEnd>> =
             self.ends.iter().enumerate().map(|(n, text)| faults.take(("ends", n), end(text))).collect();
+        let via: Vec<Option<CircuitEnd>> =
+            self.via.iter().enumerate().map(|(n, text)| faults.take(("via", n), end(text))).collect();
         let flow = word(faults, "flow", &self.flow, &[("best-effort", Flow::BestEffort), ("credit", Flow::Credit)]);
         let layers = [("aal5", FrameAal::Aal5), ("aal0", FrameAal::Aal0), ("aal34", FrameAal::Aal34)];
         let aal = word(faults, "aal", &self.aal, &layers).unwrap_or_default();
@@ -197,6 +210,7 @@ impl Circuit {
             back,
             one_way: self.one_way,
             oam,
+            via: via.into_iter().flatten().collect(),
         })
     }
 }
@@ -205,7 +219,8 @@ impl Circuit {
 fn end(text: &str) -> anyhow::Result<CircuitEnd> {
     text.parse::<CircuitEnd>().map_err(|e| {
         let label = text.split_whitespace().nth(1).unwrap_or_default();
-        let numbers = label.strip_suffix(".*").map_or_else(|| label.to_owned(), |vpi| format!("{vpi}.0"));
+        let path = label.strip_suffix(".*").or_else(|| label.strip_suffix("/*"));
+        let numbers = path.map_or_else(|| label.to_owned(), |vpi| format!("{vpi}.0"));
         match numbers.parse::<CircuitId>() {
             Err(out @ (AddressError::Vpi(_) | AddressError::Vci(_))) => anyhow::anyhow!("\"{text}\": {out}"),
             _ => e.into(),

@@ -5,8 +5,8 @@ use super::{Config, File, Shell, Switch};
 use crate::fault::Faults;
 use crate::kinds::LinkEnd;
 use anyhow::{Result, bail};
-use net::Carries;
-use net::topology::{Attachment, LinkDescription, Station};
+use net::topology::{Attachment, LinkDescription, Router, Station, StationKind};
+use net::{Carries, SwitchElementConfig};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// An end of a link with signalling.
@@ -117,4 +117,28 @@ pub fn far_end<'a>(
         bail!("a link to an {kind} carries {carried}, and neither atmtcp, cells_tcp nor cells_udp");
     }
     Ok(Some(guest.clone()))
+}
+
+/// The stations of a description and the links between them, as far as they fit together, with the ports that links
+/// have.
+pub(super) fn router(config: &Config) -> Router {
+    let mut router = Router::new();
+    for (name, station) in &config.description.stations {
+        let switch = || match config.file.switch.get(name) {
+            Some(switch) => switch.config(),
+            // One of another kind has as many ports as links name.
+            None => SwitchElementConfig { ports: u16::MAX, ..SwitchElementConfig::default() },
+        };
+        let kind = match station {
+            Station::Host => StationKind::Host,
+            Station::Switch => StationKind::Switch(switch()),
+            Station::Outside => StationKind::Outside,
+        };
+        // Names are those of a table, and a link that does not fit is told of when the whole is tried.
+        _ = router.add_station(name, kind);
+    }
+    for link in &config.description.links {
+        _ = router.add_link(link);
+    }
+    router
 }

@@ -4,7 +4,7 @@ use super::shell::Shell;
 use super::signalling::Signalling;
 use super::tcp::{self, LinkTls};
 use super::udp::Udp;
-use super::word;
+use super::{quantity, word};
 use crate::fault::{Fault, Faults};
 use net::topology::{Attachment, LinkDescription, parse_link_rate};
 use net::{Carries, FaultConfig, LinkConfig};
@@ -34,7 +34,8 @@ pub struct Link {
     #[serde(default = "unlimited")]
     pub rate: String,
     /// Microseconds from end to end.
-    #[serde(default)]
+    #[serde(deserialize_with = "quantity::micros", default)]
+    #[schemars(with = "quantity::TimeText")]
     pub delay_us: u64,
     /// `cells` or `frames`.
     #[serde(default = "cells")]
@@ -44,7 +45,8 @@ pub struct Link {
     pub queue_cells: usize,
     /// By how much the far end outside may let cells come together, in microseconds: contracts that come in from there
     /// are tolerated so much more. Without: 50 000 with `cells_udp`, `cells_tcp` or `atmtcp`, else 0.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "quantity::optional_micros", default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<quantity::TimeText>")]
     pub cdvt_us: Option<u64>,
     /// Faults on purpose.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -143,7 +143,7 @@ impl Signalling {
         let wrong = || {
             anyhow!("signalling labels = \"{}\": write a VPI and VCIs from 32 on, such as 0.1024-16383", self.labels)
         };
-        let (vpi, vcis) = self.labels.split_once('.').ok_or_else(wrong)?;
+        let (vpi, vcis) = self.labels.split_once(['.', '/']).ok_or_else(wrong)?;
         let (first, last) = vcis.split_once('-').ok_or_else(wrong)?;
         let vpi = vpi.parse().ok().and_then(Vpi::new).filter(|vpi| *vpi <= link.max_vpi).ok_or_else(wrong)?;
         let vcis: [u16; 2] = [first.parse().map_err(|_| wrong())?, last.parse().map_err(|_| wrong())?];

@@ -1,9 +1,9 @@
 //! What is promised to one direction of a circuit: the keys of `[[circuit]]`, and of its `back`.
 
 use super::link::MAX_DELAY_US;
-use super::word;
+use super::{quantity, word};
 use crate::fault::{Faults, PartPath};
-use net::topology::parse_circuit_rate;
+use net::topology::parse_circuit_bound;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use traffic::{Category, Conformance, Contract, ContractError, Discard, Flow};
@@ -19,27 +19,34 @@ pub struct Traffic {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conformance: Option<String>,
     /// Peak cell rate of CLP 0+1.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "quantity::rate", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<quantity::RateText>")]
     pub pcr: Option<String>,
     /// Sustainable cell rate: of CLP 0+1 by `vbr.1`, of CLP 0 by `vbr.2` and `vbr.3`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "quantity::rate", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<quantity::RateText>")]
     pub scr: Option<String>,
     /// Maximum burst size in cells (VBR, GFR).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mbs: Option<u32>,
     /// Minimum cell rate, of CLP 0: guaranteed to whole frames (GFR), or a share (UBR).
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "quantity::rate", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<quantity::RateText>")]
     pub mcr: Option<String>,
     /// Maximum frame size in cells (GFR).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mfs: Option<u32>,
     /// Cell delay variation tolerance in microseconds.
+    #[serde(deserialize_with = "quantity::micros")]
+    #[schemars(with = "quantity::TimeText")]
     pub cdvt_us: u64,
     /// The longest delay of a cell in microseconds: maxCTD (CBR, rt-VBR).
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "quantity::optional_micros", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<quantity::TimeText>")]
     pub max_ctd_us: Option<u64>,
     /// By how much delays may differ, in microseconds: peak-to-peak CDV (CBR, rt-VBR).
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "quantity::optional_micros", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<quantity::TimeText>")]
     pub max_cdv_us: Option<u64>,
     /// Whether its cells go before all others at each switch (CBR, rt-VBR).
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -116,9 +123,9 @@ impl Traffic {
         let category = words.iter().find(|(name, _)| *name == self.category).map(|(_, category)| *category);
         let mut sound = category.is_some();
         let mut rate = |key: &str, text: &Option<String>| {
-            let rate = text.as_deref().map(|text| faults.take(key, parse_circuit_rate(text)));
+            let rate = text.as_deref().map(|text| faults.take(key, parse_circuit_bound(text)));
             sound &= rate != Some(None);
-            rate.flatten()
+            rate.flatten().flatten()
         };
         let (pcr, scr, mcr) = (rate("pcr", &self.pcr), rate("scr", &self.scr), rate("mcr", &self.mcr));
         let times = [("cdvt_us", Some(self.cdvt_us)), ("max_ctd_us", self.max_ctd_us), ("max_cdv_us", self.max_cdv_us)];

@@ -1,6 +1,6 @@
 //! `cells_udp` of a link: cells in datagrams.
 
-use super::word;
+use super::{quantity, word};
 use crate::fault::Faults;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
@@ -9,9 +9,13 @@ use std::net::SocketAddr;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Udp {
-    /// This end.
+    /// This end: an IP address, or `localhost`, and a port.
+    #[serde(deserialize_with = "quantity::socket")]
+    #[schemars(with = "String")]
     pub local: SocketAddr,
-    /// The far end.
+    /// The far end: an IP address, or `localhost`, and a port.
+    #[serde(deserialize_with = "quantity::socket")]
+    #[schemars(with = "String")]
     pub peer: SocketAddr,
     /// `cell`: one 53-octet cell to a datagram; `batch`: up to 27.
     #[serde(default = "one_cell")]

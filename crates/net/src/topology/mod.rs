@@ -12,7 +12,7 @@ mod router;
 
 pub use fabric::{CircuitTable, Fabric};
 pub use inventory::{LinkKey, StationKind};
-pub use rate::{RateError, parse_circuit_rate, parse_link_rate};
+pub use rate::{RateError, parse_circuit_bound, parse_circuit_rate, parse_link_rate};
 pub use router::{Hop, Route, RoutedCircuit, Router, SwitchHop};
 
 use crate::frame::FrameAal;
@@ -112,7 +112,7 @@ impl FromStr for CircuitEnd {
             return Err(bad());
         };
         let Attachment { station, port } = station.parse().map_err(|_| bad())?;
-        let (circuit, path) = match circuit.strip_suffix(".*") {
+        let (circuit, path) = match circuit.strip_suffix(".*").or_else(|| circuit.strip_suffix("/*")) {
             Some(vpi) => {
                 let vpi = vpi.parse().ok().and_then(Vpi::new).ok_or_else(bad)?;
                 (CircuitId { vpi, vci: Vci(0) }, true)
@@ -149,6 +149,9 @@ pub struct CircuitDescription {
     pub one_way: bool,
     /// What its end points do from the beginning.
     pub oam: OamOptions,
+    /// Labels of links between its two ends, in order, each at a switch's port. Links that are not named have a label
+    /// that the router chooses.
+    pub via: Vec<CircuitEnd>,
 }
 
 /// What the OAM end points of a circuit do, at both ends (I.610).
@@ -249,6 +252,10 @@ pub enum TopologyError {
     NoRoutes { switch: String, bound: usize, needed: usize },
     #[error("the link {0} still carries circuits: remove those first")]
     LinkInUse(String),
+    #[error("a circuit to many ends chooses its links and labels itself: remove `via`")]
+    ViaManyEnds,
+    #[error("{at}: a circuit has one label on each link, and this link has {label} by another part of the description")]
+    TwoLabels { at: String, label: Label },
     #[error("a circuit needs two ends at least, at different hosts")]
     TooFewEnds,
     #[error("no way from {from} to {to}")]

@@ -1,6 +1,7 @@
 //! The way of a circuit: shortest over switches whose links have its label and rate left, with a label on each link. It
 //! also keeps what circuits have taken. Pure: [`super::Fabric`] installs what is decided here.
 
+mod explicit;
 mod hops;
 mod search;
 
@@ -223,6 +224,19 @@ impl Router {
     /// One link with the ports it was given.
     pub fn link(&self, key: LinkKey) -> Option<(&LinkDescription, [u16; 2])> {
         self.inventory.links.get(&key).map(|link| (&link.description, link.ports))
+    }
+
+    /// The station and port at the far end of the link at a station's port, and what the station is.
+    pub fn neighbour(&self, station: &str, port: u16) -> Option<(&str, u16, Station)> {
+        let (key, side) = self.link_at(station, port)?;
+        let link = self.inventory.links.get(&key)?;
+        let far = link.station(other(side));
+        Some((far, link.ports[other(side) as usize], self.station(far)?))
+    }
+
+    /// How many links a station has.
+    pub fn links_at(&self, station: &str) -> usize {
+        self.inventory.stations.get(station).map_or(0, |state| state.ports.len())
     }
 
     /// A link by its name, or by its ends as they were written.

@@ -44,9 +44,13 @@ impl Number {
         Some(Number { kind: TypeOfNumber(1), plan: Plan::E164, octets })
     }
 
-    /// The ATM end system address, if it is one.
+    /// The ATM end system address, if it is one; of a native number, that in which it is embedded.
     pub fn as_aesa(&self) -> Option<Aesa> {
-        if self.plan == Plan::AESA { self.octets.get().try_into().ok().map(Aesa) } else { None }
+        match self.plan {
+            Plan::AESA => self.octets.get().try_into().ok().map(Aesa),
+            Plan::E164 => core::str::from_utf8(self.octets.get()).ok().and_then(Aesa::from_e164),
+            _ => None,
+        }
     }
 
     fn of(r: &mut Reader<'_>, head: u8) -> Result<Self, Error> {

@@ -51,7 +51,7 @@ pub(crate) fn run_send(context: &Context, send: &Send) -> Result<()> {
     let mut purpose = Purpose { sap: send.sap, reliable, sends: true, ..Purpose::new(Role::Calls) };
     // A header comes before what a PDU of a stream carries: 9180 octets and the header are within the default.
     purpose.sdu_octets = send.sdu.unwrap_or(purpose.sdu_octets.max(u16::try_from(send.pdu)?));
-    let (mut endpoint, channel, mut held) = target::open(context, &send.host, send.circuit, purpose)?;
+    let (mut endpoint, channel, mut held) = target::open(context, &send.host, send.circuit.resolve(context)?, purpose)?;
     input.begin = Instant::now();
     let is_stream = match reliable {
         Reliable::Never => false,

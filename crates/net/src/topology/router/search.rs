@@ -47,6 +47,12 @@ impl Router {
             }
             self.check_labels_of_calls(end)?;
         }
+        if !circuit.via.is_empty() {
+            let fixed = self.fixed_labels(circuit)?;
+            let hops = self.explicit_hops(root, leaves, &fixed)?;
+            let labels = fixed.iter().map(|fixed| (fixed.link, fixed.label)).collect();
+            return Ok((self.choose_labels(root, leaves, &hops, &labels)?, None));
+        }
         if let Some((way, carrier)) = self.find_carrier(circuit)? {
             return Ok((way, Some(carrier)));
         }
@@ -55,7 +61,7 @@ impl Router {
             Ok(hops) => hops,
             Err(_) => self.search(root, leaves, circuit, false)?,
         };
-        Ok((self.choose_labels(root, leaves, &hops)?, None))
+        Ok((self.choose_labels(root, leaves, &hops, &BTreeMap::new())?, None))
     }
 
     /// A host knows a circuit by its label alone, whatever port it is on: none may have a label that the host's calls
@@ -214,12 +220,14 @@ impl Router {
         Ok(hops)
     }
 
-    /// The ends' own labels on their links; between switches the root's label if it is free, else the first free one.
+    /// The ends' own labels on their links; between switches the `fixed` one, the root's label if it is free, or else
+    /// the first free one.
     fn choose_labels(
         &mut self,
         root: &Access,
         leaves: &[Access],
         hops: &[(LinkKey, Side)],
+        fixed: &BTreeMap<LinkKey, Label>,
     ) -> Result<Route, TopologyError> {
         let mut way = Vec::with_capacity(hops.len());
         let mut at: BTreeMap<&str, Vec<&Access>> = BTreeMap::new();
@@ -241,10 +249,13 @@ impl Router {
                 (Some(label), _) => label,
                 (None, Some(leaf)) => leaf.label,
                 (None, None) => {
-                    let free = link.labels.first_free(root.label);
+                    let free = fixed.get(key).copied().or_else(|| link.labels.first_free(root.label));
                     free.ok_or_else(|| TopologyError::NoFreeLabel(link.name()))?
                 }
             };
+            if let Some(other) = fixed.get(key).filter(|other| **other != label) {
+                return Err(TopologyError::TwoLabels { at: link.name(), label: *other });
+            }
             if !link.labels.is_free(label) {
                 return Err(TopologyError::LabelInUse { label, link: link.name() });
             }
