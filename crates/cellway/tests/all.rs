@@ -26,5 +26,6 @@ mod reference;
 mod reload;
 mod schema;
 mod state_folder;
+mod top;
 mod trace;
 mod up;

@@ -12,7 +12,9 @@ use control::reference;
 use control::results::demo::Demo;
 use control::results::doctor::Doctor;
 use control::results::drops::{Dropped, ExplainedReason};
+use control::results::graph::Topology;
 use control::results::relay::Relayed;
+use control::results::top::TopSample;
 use control::results::{
     CaptureBegun, Captured, Failed, Guest, HostAddresses, LaneJoined, LaneServing, Listening, Pinged, Ready, Replayed,
     Serving, Traced, Transferred, Ttcp,
@@ -79,6 +81,8 @@ printed! {
     Doctor: "doctor";
     Vec<ExplainedReason>: "explain";
     Vec<Dropped>: "drops";
+    TopSample: "top";
+    Topology: "graph";
     Dropped: "(drops --follow, one for each)";
     Demo: "demo";
     Listening: "(ip receive begins, on standard error)";
