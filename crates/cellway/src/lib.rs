@@ -37,8 +37,8 @@ pub use commands::{schema, ttcp};
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
-    apply, call, capture, circuit, config, demo, doctor, drops, elsewhere, explain, export, inject, ip, lane, link, myrinet,
-    oam, ping, recording, relay, run, status, trace, transfer, up, vm,
+    apply, call, capture, circuit, config, demo, doctor, drops, elsewhere, explain, export, graph, inject, ip, lane, link,
+    myrinet, oam, ping, recording, relay, run, status, top, trace, transfer, up, vm,
 };
 use context::Context;
 use std::path::PathBuf;
@@ -92,6 +92,10 @@ enum Command {
     Config(config::ConfigCommand),
     /// Links, circuits and endpoints, with counters of traffic and drops
     Status(status::Status),
+    /// Rates, queues, drops and alarms on a terminal, each second
+    Top(top::Top),
+    /// The topology as a picture or as text: SVG, DOT, Mermaid
+    Graph(graph::Graph),
     /// What was dropped: where, of which circuit, which way and why
     Drops(drops::Drops),
     /// What a reason to drop means, and what to do about it
@@ -179,10 +183,10 @@ pub fn main() -> ExitCode {
     let context = Context { socket, json: arguments.json };
     let result = match (arguments.reconnect, &arguments.command) {
         (false, command) => perform(&context, command),
-        (true, command) if command.is_endless() => reconnect::run(&context, || perform(&context, command)),
+        (true, command) if command.is_endless(&context) => reconnect::run(&context, || perform(&context, command)),
         (true, _) => Err(exit_status::Usage::error(
             "--reconnect is for commands that run until Ctrl-C: listen, receive --datagrams without FILE and --count, \
-             status --watch, myrinet monitor --watch, ip tun, ip serve, lane serve, lane tap",
+             status --watch, top, myrinet monitor --watch, ip tun, ip serve, lane serve, lane tap",
         )),
     };
     output::exit_code(&context, result)
@@ -190,11 +194,12 @@ pub fn main() -> ExitCode {
 
 impl Command {
     /// Whether it runs until it is told to end, and can begin anew: what it has written stays.
-    fn is_endless(&self) -> bool {
+    fn is_endless(&self, context: &Context) -> bool {
         match self {
             Command::Listen(_) | Command::Lane(_) => true,
             Command::Receive(receive) => receive.is_endless(),
             Command::Status(status) => status.watch,
+            Command::Top(top) => top.is_endless(context),
             Command::Myrinet(command) => command.is_endless(),
             Command::Ip(command) => matches!(command, ip::IpCommand::Tun { .. } | ip::IpCommand::Serve { .. }),
             _ => false,
@@ -211,6 +216,8 @@ fn perform(context: &Context, command: &Command) -> Result<()> {
         Command::Reset(reset) => export::reset(context, reset),
         Command::Config(command) => config::run(context, command),
         Command::Status(status) => status::run(context, status),
+        Command::Top(top) => top::run(context, top),
+        Command::Graph(graph) => graph::run(context, graph),
         Command::Drops(drops) => drops::run(context, drops),
         Command::Explain(explain) => explain::run(context, explain),
         Command::Circuit(command) => circuit::run(context, command),

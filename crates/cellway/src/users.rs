@@ -11,10 +11,15 @@ pub(crate) struct Users {
 }
 
 impl Users {
+    /// A user's name, or the number of one without.
+    pub(crate) fn name(&mut self, uid: u32) -> String {
+        let names = self.names.get_or_insert_with(|| read(Path::new("/etc/passwd")));
+        names.get(&uid).cloned().unwrap_or_else(|| uid.to_string())
+    }
+
     /// Who has something open: user, program and process.
     pub(crate) fn shown(&mut self, opener: &Opener) -> String {
-        let names = self.names.get_or_insert_with(|| read(Path::new("/etc/passwd")));
-        let user = names.get(&opener.uid).cloned().unwrap_or_else(|| opener.uid.to_string());
+        let user = self.name(opener.uid);
         let program: String = opener.program.chars().filter(|c| !c.is_control()).collect();
         format!("{user} {program}[{}]", opener.pid)
     }

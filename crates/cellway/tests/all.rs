@@ -27,6 +27,7 @@ mod reload;
 mod schema;
 mod state_folder;
 mod supervisor;
+mod top;
 mod tour;
 mod trace;
 mod up;

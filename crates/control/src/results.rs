@@ -4,7 +4,9 @@
 pub mod demo;
 pub mod doctor;
 pub mod drops;
+pub mod graph;
 pub mod relay;
+pub mod top;
 
 use crate::delivery::Delivery;
 use crate::history::WrongRevision;

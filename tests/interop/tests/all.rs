@@ -37,5 +37,6 @@ mod svc_guests;
 mod svc_ip;
 mod svc_lane;
 mod tls;
+mod top;
 mod tshark;
 mod tun;

@@ -12,7 +12,9 @@ use control::reference;
 use control::results::demo::Demo;
 use control::results::doctor::Doctor;
 use control::results::drops::{Dropped, ExplainedReason};
+use control::results::graph::Topology;
 use control::results::relay::Relayed;
+use control::results::top::TopSample;
 use control::results::{
     CaptureBegun, Captured, Failed, Guest, HostAddresses, InjectionDone, LaneJoined, LaneServing, Listening, Pinged, Ready, ReceivedPdu, Replayed,
     Serving, Traced, Transferred, Ttcp,
@@ -81,6 +83,8 @@ printed! {
     Doctor: "doctor";
     Vec<ExplainedReason>: "explain";
     Vec<Dropped>: "drops";
+    TopSample: "top";
+    Topology: "graph";
     Dropped: "(drops --follow, one for each)";
     Demo: "demo";
     Listening: "(ip receive begins, on standard error)";

@@ -81,6 +81,8 @@ pub const ROWS: &[Row] = &[
     alone("config upgrade", &["{net}"], Itself, Ok(&["{dir}/none.toml"])),
     alone("config show", &["{net}"], Itself, Ok(&["{dir}/bad.toml"])),
     asks("status", &[], Itself, NOTHING_TO_REFUSE),
+    asks("top", &["--interval", "10ms"], Itself, Ok(&["--interval", "10ms", "--circuit", "gamma 9.9"])),
+    asks("graph", &["--interval", "10ms"], Itself, Ok(&["{dir}/bad.toml"])),
     asks("drops", &[], Itself, Ok(&["nowhere"])),
     alone("explain", &["no_buffer"], Itself, Err("a reason that there is not is wrong usage")),
     asks("export", &[], Itself, NOTHING_TO_REFUSE),
