@@ -1,12 +1,13 @@
 """Made by `cellway schema | bindings/python/generate-schema`: the types and requests of the management protocol."""
 # ruff: noqa
+# mypy: disable-error-code="no-any-return"
 from __future__ import annotations
 
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
 
 VERSION = 2
 
-CallStep = 'CallStepVariant1 | CallStepVariant2 | CallStepVariant3'
+CallStep: TypeAlias = 'CallStepVariant1 | CallStepVariant2 | CallStepVariant3'
 """A step of a call, one of many in a request ([`Request::Steps`])."""
 
 CallStepVariant1 = TypedDict('CallStepVariant1', {
@@ -135,7 +136,7 @@ OamAsk = TypedDict('OamAsk', {
 })
 """What the other end of a circuit is asked for, both ways."""
 
-OamSubject = "Literal['continuity'] | OamSubjectVariant2"
+OamSubject: TypeAlias = "Literal['continuity'] | OamSubjectVariant2"
 """What can be asked for."""
 
 OamSubjectVariant2 = TypedDict('OamSubjectVariant2', {
@@ -147,7 +148,7 @@ OamSubjectVariant2Monitoring = TypedDict('OamSubjectVariant2Monitoring', {
     'block': 'int',
 })
 
-SessionRequest = "SessionRequestVariant1 | SessionRequestVariant2 | SessionRequestVariant3 | SessionRequestVariant4 | SessionRequestVariant5 | SessionRequestVariant6 | SessionRequestVariant7 | SessionRequestVariant8 | Literal['wait'] | Literal['next'] | SessionRequestVariant11 | Literal['list'] | SessionRequestVariant13 | SessionRequestVariant14 | SessionRequestVariant15 | SessionRequestVariant16"
+SessionRequest: TypeAlias = "SessionRequestVariant1 | SessionRequestVariant2 | SessionRequestVariant3 | SessionRequestVariant4 | SessionRequestVariant5 | SessionRequestVariant6 | SessionRequestVariant7 | SessionRequestVariant8 | Literal['wait'] | Literal['next'] | SessionRequestVariant11 | Literal['list'] | SessionRequestVariant13 | SessionRequestVariant14 | SessionRequestVariant15 | SessionRequestVariant16"
 """What an application asks."""
 
 SessionRequestVariant1 = TypedDict('SessionRequestVariant1', {
@@ -297,7 +298,7 @@ Signalling = TypedDict('Signalling', {
 })
 """`signalling = { ... }` of a link."""
 
-SignallingReport = 'SignallingReportVariant1 | SignallingReportVariant2 | SignallingReportVariant3 | SignallingReportVariant4'
+SignallingReport: TypeAlias = 'SignallingReportVariant1 | SignallingReportVariant2 | SignallingReportVariant3 | SignallingReportVariant4'
 """What the program says."""
 
 SignallingReportVariant1 = TypedDict('SignallingReportVariant1', {
@@ -368,7 +369,7 @@ Udp = TypedDict('Udp', {
 })
 """`cells_udp = { ... }` of a link."""
 
-Action = "Literal['added'] | Literal['replaced'] | Literal['removed'] | Literal['down'] | Literal['up'] | Literal['waiting']"
+Action: TypeAlias = "Literal['added'] | Literal['replaced'] | Literal['removed'] | Literal['down'] | Literal['up'] | Literal['waiting']"
 """What a command did."""
 
 Deviation = TypedDict('Deviation', {
@@ -397,10 +398,10 @@ Line = TypedDict('Line', {
 })
 """A line of a plan as a person reads it."""
 
-Verb = "Literal['add'] | Literal['change'] | Literal['remove']"
+Verb: TypeAlias = "Literal['add'] | Literal['change'] | Literal['remove']"
 """What a plan does to an object."""
 
-CallEvent = 'CallEventVariant1 | CallEventVariant2 | CallEventVariant3 | CallEventVariant4 | CallEventVariant5 | CallEventVariant6 | CallEventVariant7'
+CallEvent: TypeAlias = 'CallEventVariant1 | CallEventVariant2 | CallEventVariant3 | CallEventVariant4 | CallEventVariant5 | CallEventVariant6 | CallEventVariant7'
 """What happened to a call of the session's."""
 
 CallEventVariant1 = TypedDict('CallEventVariant1', {
@@ -546,7 +547,7 @@ InterfaceStatus = TypedDict('InterfaceStatus', {
 })
 """An interface."""
 
-SessionAnswer = "Literal['done'] | SessionAnswerVariant2 | SessionAnswerVariant3 | SessionAnswerVariant4 | SessionAnswerVariant5 | SessionAnswerVariant6 | SessionAnswerVariant7"
+SessionAnswer: TypeAlias = "Literal['done'] | SessionAnswerVariant2 | SessionAnswerVariant3 | SessionAnswerVariant4 | SessionAnswerVariant5 | SessionAnswerVariant6 | SessionAnswerVariant7"
 """The answer to all but [`Request::List`]."""
 
 SessionAnswerVariant2 = TypedDict('SessionAnswerVariant2', {
@@ -602,7 +603,7 @@ SessionAnswerVariant7Stepped = TypedDict('SessionAnswerVariant7Stepped', {
     'outcomes': 'list[StepOutcome]',
 })
 
-SignallingOrder = "SignallingOrderVariant1 | SignallingOrderVariant2 | SignallingOrderVariant3 | SignallingOrderVariant4 | SignallingOrderVariant5 | Literal['readdress']"
+SignallingOrder: TypeAlias = "SignallingOrderVariant1 | SignallingOrderVariant2 | SignallingOrderVariant3 | SignallingOrderVariant4 | SignallingOrderVariant5 | Literal['readdress']"
 """What the program is to do."""
 
 SignallingOrderVariant1 = TypedDict('SignallingOrderVariant1', {
@@ -656,7 +657,7 @@ SignallingOrderVariant5Close = TypedDict('SignallingOrderVariant5Close', {
     'socket': 'int',
 })
 
-StepOutcome = "Literal['done'] | StepOutcomeVariant2 | StepOutcomeVariant3 | StepOutcomeVariant4"
+StepOutcome: TypeAlias = "Literal['done'] | StepOutcomeVariant2 | StepOutcomeVariant3 | StepOutcomeVariant4"
 """What became of a [`Step`]."""
 
 StepOutcomeVariant2 = TypedDict('StepOutcomeVariant2', {
@@ -996,7 +997,7 @@ ShardStatus = TypedDict('ShardStatus', {
 })
 """One of the engine's threads, and what it carries."""
 
-StationKind = "Literal['host'] | Literal['switch'] | Literal['myrinet'] | Literal['desk'] | Literal['outside']"
+StationKind: TypeAlias = "Literal['host'] | Literal['switch'] | Literal['myrinet'] | Literal['desk'] | Literal['outside']"
 """What a name stands for."""
 
 SwitchAlarmStatus = TypedDict('SwitchAlarmStatus', {
@@ -1095,7 +1096,7 @@ Applied = TypedDict('Applied', {
 })
 """A description was applied, or would be."""
 
-CallsAnswer = 'CallsStatus | SessionAnswer'
+CallsAnswer: TypeAlias = 'CallsStatus | SessionAnswer'
 """What a request about calls is answered with."""
 
 Capturing = TypedDict('Capturing', {

@@ -10,7 +10,8 @@ fn the_echo_in_c_sends_back_what_comes() {
     let echo = c_program(daemon.folder(), "examples/echo.c", &["-pedantic"]).unwrap();
     daemon.echoes(&mut with_library(daemon.folder(), &echo)).unwrap();
     // What is refused has the service's words, and the kind as its code.
-    let refused = with_library(daemon.folder(), &echo).env("CELLWAY_SOCKET", daemon.socket()).args(["nobody", "0.1"]).output();
+    let refused =
+        with_library(daemon.folder(), &echo).env("CELLWAY_SOCKET", daemon.socket()).args(["nobody", "0.1"]).output();
     let refused = refused.unwrap();
     assert!(String::from_utf8_lossy(&refused.stderr).contains("no host `nobody`"), "{refused:?}");
 }
@@ -42,7 +43,8 @@ fn each_exported_symbol_is_of_the_header_and_has_a_version() {
     let folder = tempfile::tempdir().unwrap();
     c_library(folder.path()).unwrap();
     let library = folder.path().join("lib/libcellway.so.0");
-    let symbols = run(Command::new("nm").args(["-D", "--defined-only", "--with-symbol-versions"]).arg(&library)).unwrap();
+    let symbols =
+        run(Command::new("nm").args(["-D", "--defined-only", "--with-symbol-versions"]).arg(&library)).unwrap();
     let header = std::fs::read_to_string(bindings::root().join("bindings/c/include/cellway.h")).unwrap();
     let mut functions = 0;
     for line in symbols.lines().filter(|line| !line.ends_with(" A CELLWAY_0.1")) {
