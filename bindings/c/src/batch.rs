@@ -41,8 +41,7 @@ pub unsafe extern "C" fn cellway_endpoint_send_batch(
 fn enqueue_copy(handle: &mut EndpointHandle, channel: u32, octets: &[u8]) -> Result<(), Failure> {
     let mut loan = handle.endpoint.loan().ok_or(SendError::Full)?;
     let buffer_octets = loan.len();
-    let place =
-        loan.get_mut(..octets.len()).ok_or(SendError::TooLong { octets: octets.len(), buffer_octets })?;
+    let place = loan.get_mut(..octets.len()).ok_or(SendError::TooLong { octets: octets.len(), buffer_octets })?;
     place.copy_from_slice(octets);
     handle.endpoint.enqueue(ChannelId(channel), loan, octets.len()).map_err(|(e, _)| e.into())
 }

@@ -209,11 +209,7 @@ pub unsafe extern "C" fn cellway_direct_send(direct: *mut DirectHandle, data: *c
 /// # Safety
 /// `direct` is a handle, `sdus` points to `n` buffers.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cellway_direct_send_batch(
-    direct: *mut DirectHandle,
-    sdus: *const Buffer,
-    n: usize,
-) -> c_int {
+pub unsafe extern "C" fn cellway_direct_send_batch(direct: *mut DirectHandle, sdus: *const Buffer, n: usize) -> c_int {
     call(|| {
         // SAFETY: as the caller promises.
         let (sender, sdus) = unsafe { (sender(direct)?, all(sdus, n, "sdus")?) };
@@ -267,11 +263,7 @@ pub unsafe extern "C" fn cellway_direct_post(direct: *mut DirectHandle, loan: *m
 /// # Safety
 /// `direct` is a handle, `loan` a loan of it.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cellway_direct_send_loan(
-    direct: *mut DirectHandle,
-    loan: *mut Loan,
-    octets: usize,
-) -> c_int {
+pub unsafe extern "C" fn cellway_direct_send_loan(direct: *mut DirectHandle, loan: *mut Loan, octets: usize) -> c_int {
     call(|| {
         // SAFETY: as the caller promises.
         let (sender, loan) = unsafe { (sender(direct)?, exclusive(loan, "loan")?) };
@@ -384,11 +376,7 @@ pub unsafe extern "C" fn cellway_direct_release(direct: *mut DirectHandle, sdu: 
 /// # Safety
 /// `direct` is a handle, `sdus` points to `n` SDUs of it.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cellway_direct_release_batch(
-    direct: *mut DirectHandle,
-    sdus: *mut Sdu,
-    n: usize,
-) -> c_int {
+pub unsafe extern "C" fn cellway_direct_release_batch(direct: *mut DirectHandle, sdus: *mut Sdu, n: usize) -> c_int {
     call(|| {
         // SAFETY: as the caller promises.
         let (receiving, sdus) = unsafe { (receiving(direct)?, all_mut(sdus, n, "sdus")?) };

@@ -183,8 +183,7 @@ pub(crate) unsafe fn direct_config(options: *const DirectOptions, timeout: c_int
     // SAFETY: as the caller promises.
     let o = unsafe { options.as_ref() }.unwrap_or(&defaults);
     check_size(o.size, size_of::<DirectOptions>())?;
-    let geometry =
-        DirectGeometry { ring: o.ring, returns: o.returns, blocks: o.blocks, block_octets: o.block_octets };
+    let geometry = DirectGeometry { ring: o.ring, returns: o.returns, blocks: o.blocks, block_octets: o.block_octets };
     let spin = word(&[Spin::None, Spin::Bounded, Spin::Forever], o.spin, "spin")?;
     Ok(DirectConfig { geometry, spin, patience: arguments::timeout(timeout) })
 }

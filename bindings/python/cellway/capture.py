@@ -67,7 +67,8 @@ def _exactly(file: BinaryIO, octets: int) -> bytes:
 
 
 def _records(file: BinaryIO) -> Iterator[Record]:
-    order, erf = "", []
+    order = ""
+    erf: list[bool] = []
     while head := _exactly(file, 8):
         if len(head) < 8:
             raise CaptureError("the file ends in a block")

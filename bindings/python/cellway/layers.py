@@ -23,13 +23,17 @@ def hec(header: bytes) -> int:
     return crc ^ 0x55
 
 
-def crc10(octets: bytes) -> int:
-    """CRC-10 of OAM cells (I.610 section 10.1): x^10 + x^9 + x^5 + x^4 + x + 1."""
+def crc10(octets: bytes, zero_bits: int = 0) -> int:
+    """CRC-10 of OAM cells (I.610 section 10.1), x^10 + x^9 + x^5 + x^4 + x + 1, of octets and so many zero bits."""
     crc = 0
     for octet in octets:
-        crc ^= octet << 2
-        for _ in range(8):
-            crc = (crc << 1 ^ 0x233) & 0x3FF if crc & 0x200 else crc << 1
+        crc = _crc10_shift(crc ^ octet << 2, 8)
+    return _crc10_shift(crc, zero_bits)
+
+
+def _crc10_shift(crc: int, bits: int) -> int:
+    for _ in range(bits):
+        crc = (crc << 1 ^ 0x233) & 0x3FF if crc & 0x200 else crc << 1
     return crc
 
 
@@ -97,7 +101,8 @@ class OAM(Packet):
 
     def post_build(self, pkt: bytes, pay: bytes) -> bytes:
         if self.crc is None:
-            pkt = pkt[:46] + crc10(pkt[:46] + b"\0\0").to_bytes(2, "big")
+            # Six reserved bits stand before the CRC.
+            pkt = pkt[:46] + crc10(pkt[:46], 6).to_bytes(2, "big")
         return pkt + pay
 
 

@@ -47,8 +47,8 @@ impl Sender {
         seconds: Option<f64>,
     ) -> PyResult<()> {
         let timeout = timeout(seconds)?;
-        let there = timeout != Some(Duration::ZERO)
-            && wait(py, timeout, |slice| sender.wait_room(octets, slice), of_gone)?;
+        let there =
+            timeout != Some(Duration::ZERO) && wait(py, timeout, |slice| sender.wait_room(octets, slice), of_gone)?;
         if there { Ok(()) } else { Err(Full::new_err("no block or no place in the ring was free in time")) }
     }
 }
@@ -182,7 +182,11 @@ pub(crate) fn open_direct(
 /// Both sides of a circuit in one process, for two threads: two pairs of a sender and a receiver. Needs no service.
 #[pyfunction]
 #[pyo3(signature = (*, ring = 256, blocks = 1024, block_octets = 1088))]
-pub(crate) fn direct_pair(ring: u32, blocks: u32, block_octets: u32) -> PyResult<((Sender, Receiver), (Sender, Receiver))> {
+pub(crate) fn direct_pair(
+    ring: u32,
+    blocks: u32,
+    block_octets: u32,
+) -> PyResult<((Sender, Receiver), (Sender, Receiver))> {
     let (here, there) = Direct::pair(&config(ring, blocks, block_octets, None)).map_err(of_service)?;
     Ok((halves(here), halves(there)))
 }

@@ -35,8 +35,7 @@ fn word<T: Copy>(words: &[(&str, T)], text: &str, what: &str) -> PyResult<T> {
     found.ok_or_else(|| PyValueError::new_err(format!("{what} {text:?}: one of {} expected", names())))
 }
 
-const AALS: [(&str, Aal); 4] =
-    [("aal5", Aal::Aal5), ("aal0", Aal::Aal0), ("aal34", Aal::Aal34), ("oam", Aal::Oam)];
+const AALS: [(&str, Aal); 4] = [("aal5", Aal::Aal5), ("aal0", Aal::Aal0), ("aal34", Aal::Aal34), ("oam", Aal::Oam)];
 const DIRECTIONS: [(&str, Direction); 3] =
     [("both", Direction::Both), ("send", Direction::Send), ("receive", Direction::Receive)];
 const PATHS: [(&str, DataPath); 3] =
@@ -73,8 +72,8 @@ impl Endpoint {
     /// Waits for room.
     fn await_room(py: Python<'_>, endpoint: &mut endpoint::Endpoint, seconds: Option<f64>) -> PyResult<()> {
         let timeout = timeout(seconds)?;
-        let there = timeout != Some(Duration::ZERO)
-            && wait(py, timeout, |slice| endpoint.wait_send(slice), of_service)?;
+        let there =
+            timeout != Some(Duration::ZERO) && wait(py, timeout, |slice| endpoint.wait_send(slice), of_service)?;
         if there { Ok(()) } else { Err(Full::new_err("no buffer or no place in the send ring was free in time")) }
     }
 }

@@ -79,8 +79,7 @@ impl Shown {
         }
         let (at, octets) = (self.at.as_ptr().cast(), self.octets.cast_signed());
         // SAFETY: as the caller promises; the interpreter notes `owner` in the view and counts it.
-        let filled =
-            unsafe { ffi::PyBuffer_FillInfo(view, owner.as_ptr(), at, octets, c_int::from(!writable), flags) };
+        let filled = unsafe { ffi::PyBuffer_FillInfo(view, owner.as_ptr(), at, octets, c_int::from(!writable), flags) };
         if filled < 0 {
             return Err(PyErr::fetch(owner.py()));
         }

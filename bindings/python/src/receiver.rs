@@ -38,11 +38,7 @@ impl Receiver {
 
 /// Waits for a message; false if time is up.
 #[inline]
-fn await_message(
-    py: Python<'_>,
-    receiver: &mut endpoint::direct::Receiver,
-    seconds: Option<f64>,
-) -> PyResult<bool> {
+fn await_message(py: Python<'_>, receiver: &mut endpoint::direct::Receiver, seconds: Option<f64>) -> PyResult<bool> {
     if receiver.has_message() {
         return Ok(true);
     }

@@ -84,12 +84,10 @@ impl Sdu {
 
 impl Drop for Sdu {
     fn drop(&mut self) {
-        let state = std::mem::replace(&mut self.state, Mutex::new(State {
-            shown: Shown::new(NonNull::from(&mut [])),
-            number: None,
-            released: true,
-            _copy: None,
-        }));
+        let state = std::mem::replace(
+            &mut self.state,
+            Mutex::new(State { shown: Shown::new(NonNull::from(&mut [])), number: None, released: true, _copy: None }),
+        );
         self.give_back(&mut state.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner));
     }
 }

@@ -70,8 +70,7 @@ impl Session {
     /// is refused. Signals are handled after it.
     #[pyo3(signature = (address, *, sap = "any", timeout = 10.0))]
     fn call(&self, py: Python<'_>, address: &str, sap: &str, timeout: f64) -> PyResult<Call> {
-        let to: Aesa =
-            address.parse().map_err(|_| PyValueError::new_err(format!("{address:?} is no ATM address")))?;
+        let to: Aesa = address.parse().map_err(|_| PyValueError::new_err(format!("{address:?} is no ATM address")))?;
         let sap = sap_of(sap)?;
         let patience = crate::wait::timeout(Some(timeout))?.unwrap_or_default();
         let mut inner = lock(&self.0, "session")?;

@@ -109,7 +109,10 @@ fn memory_that_is_not_sealed_or_does_not_fit_is_refused_and_the_other_waits_on()
             lan.engine.with(used).unwrap()
         });
         let refused = lan.open("beta", 102, small).unwrap_err();
-        assert!(refused.refusal() == Some(Refusal::Invalid) && refused.to_string().contains("return ring"), "{refused}");
+        assert!(
+            refused.refusal() == Some(Refusal::Invalid) && refused.to_string().contains("return ring"),
+            "{refused}"
+        );
         let second = lan.open("beta", 102, patient());
         assert!(second.is_ok() && first.join().unwrap().is_ok());
     });

@@ -12,7 +12,7 @@ pub fn root() -> PathBuf {
 }
 
 /// Folders of packages, besides the laboratory's.
-const FOLDERS: [&str; 3] = ["adapters", "crates", "tests"];
+const FOLDERS: [&str; 4] = ["adapters", "bindings", "crates", "tests"];
 
 /// The folders of all packages.
 ///

@@ -5,6 +5,7 @@
 pub const ROOMS: &[Room] = &[
     Room { folder: "crates", page: "ARCHITECTURE.md", crates: CRATES },
     Room { folder: "adapters", page: "adapters/ARCHITECTURE.md", crates: ADAPTERS },
+    Room { folder: "bindings", page: "bindings/ARCHITECTURE.md", crates: BINDINGS },
 ];
 
 /// One room.
@@ -160,8 +161,23 @@ const ADAPTERS: &[Crate] = &[
     },
 ];
 
+const BINDINGS: &[Crate] = &[
+    Crate {
+        name: "cellway-c",
+        contents: "the C library, `libcellway.so.0`: opaque handles, loans, batches, codes (`c/`). Its header is written by hand, \
+                   its symbols have versions",
+        uses: &["endpoint"],
+    },
+    Crate {
+        name: "cellway-python",
+        contents: "the Python module (`python/`): objects with the buffer protocol; in Python itself asyncio, the control client \
+                   of the protocol's schema, captures, scapy layers",
+        uses: &["endpoint"],
+    },
+];
+
 /// These see everything: the laboratory, and what tests the whole.
-pub const ABOVE_ALL: &[&str] = &["lab", "interop", "house", "fuzz-targets", "hostile"];
+pub const ABOVE_ALL: &[&str] = &["lab", "interop", "house", "fuzz-targets", "hostile", "bindings"];
 
 /// Before and behind the table of a page.
 pub const MARKS: [&str; 2] =
