@@ -53,7 +53,7 @@ impl World {
     fn connect(&mut self, vci: u16, from: usize, to: &[usize], category: Category) {
         // Above what any device sends: devices keep to contracts.
         let pcr = CellRate::from_cells_per_s(1e6);
-        let contract = Contract { category, pcr, ..Contract::default() };
+        let contract = Contract { category, pcr, cdvt: Duration::from_millis(1), ..Contract::default() };
         let options = RouteOptions { contract, ..RouteOptions::default() };
         let label = Label::Vc(vc(vci));
         for port in to {

@@ -175,9 +175,8 @@ impl<T: Transport> Ping for (Port<Handled, T>, Handled) {
         for n in 0..count {
             port.request_within(handled, PeerId(0), COUNT, (&[n as u32; MAX_WORDS], &[]), PATIENCE)?;
         }
-        let empty = |node: &active_messages::Node<Handled>| {
-            node.peer(PeerId(0)).is_some_and(|peer| peer.outstanding() == 0)
-        };
+        let empty =
+            |node: &active_messages::Node<Handled>| node.peer(PeerId(0)).is_some_and(|peer| peer.outstanding() == 0);
         ensure!(port.wait_until(handled, PATIENCE, |_, node| empty(node))?, "no acknowledgement in {PATIENCE:?}");
         let each = |time: Duration, n: usize| time.as_secs_f64() / n as f64;
         Ok([each(sends, bursts * BURST), each(receipts, bursts * BURST), each(begin.elapsed(), count)])
@@ -196,10 +195,7 @@ struct Case {
 }
 
 /// A thread on the other processor.
-fn server(
-    processor: Option<usize>,
-    serve: impl FnOnce() -> Result<()> + Send + 'static,
-) -> JoinHandle<Result<()>> {
+fn server(processor: Option<usize>, serve: impl FnOnce() -> Result<()> + Send + 'static) -> JoinHandle<Result<()>> {
     std::thread::spawn(move || {
         processor.map_or(Ok(()), super::pin)?;
         serve()

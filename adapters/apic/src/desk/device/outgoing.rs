@@ -103,9 +103,8 @@ impl Outgoing {
         let mut n = 0;
         while n < out.len() && self.due < now + GROUP {
             let many = self.parts.len();
-            let may = |part: &Segmentation| {
-                !part.is_done() && self.pace(part).is_none_or(|pace| pace.allowed(now, 1) > 0)
-            };
+            let may =
+                |part: &Segmentation| !part.is_done() && self.pace(part).is_none_or(|pace| pace.allowed(now, 1) > 0);
             let Some(part) = (0..many).map(|i| (self.turn + i) % many).find(|i| may(&self.parts[*i])) else {
                 break;
             };
