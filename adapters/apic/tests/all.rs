@@ -7,6 +7,7 @@ mod apic_host;
 mod desk;
 mod desk_devices;
 mod desk_layouts;
+mod desk_load;
 mod desk_sums;
 mod device;
 mod kind;

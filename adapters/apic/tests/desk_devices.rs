@@ -51,8 +51,9 @@ impl World {
 
     /// A circuit between devices, whose ends are told of it.
     fn connect(&mut self, vci: u16, from: usize, to: &[usize], category: Category) {
-        let pcr = CellRate::from_cells_per_s(1000.0);
-        let contract = Contract { category, pcr, ..Contract::default() };
+        // Above what any device sends: devices keep to contracts.
+        let pcr = CellRate::from_cells_per_s(1e6);
+        let contract = Contract { category, pcr, cdvt: Duration::from_millis(1), ..Contract::default() };
         let options = RouteOptions { contract, ..RouteOptions::default() };
         let label = Label::Vc(vc(vci));
         for port in to {

@@ -1,5 +1,6 @@
 //! The tests of this crate in one program: each file by itself would take longer to link than to run.
 
+mod bursts;
 mod crossings;
 mod eni;
 mod eni_ended;

@@ -375,9 +375,8 @@ impl Penn {
         }
         // What lies in a region that is no longer shared is not sent; a piece that runs is.
         let running = self.running.map(Piece::ticket);
-        self.transfers.retain(|transfer| {
-            transfer.vc != number || transfer.slot.is_none() || Some(transfer.ticket) == running
-        });
+        self.transfers
+            .retain(|transfer| transfer.vc != number || transfer.slot.is_none() || Some(transfer.ticket) == running);
     }
 
     /// Maps `octets` octets of the calling process at `address` to its circuit, instead of what was mapped (Traw and Smith, 1993): pinned

@@ -15,7 +15,8 @@ use wire::{Cell, DropReason, Time};
 const MEMORY: usize = 1 << 20;
 /// The process's own memory begins here; the driver's buffers before.
 pub(crate) const USER: u32 = (BUFFERS * BUFFER_OCTETS) as u32;
-pub(crate) const CONFIG: Config = Config { circuits: 16, pdus: 16, slots: 8192, longest_list: 8192, open_at_begin_only: false };
+pub(crate) const CONFIG: Config =
+    Config { circuits: 16, pdus: 16, slots: 8192, longest_list: 8192, open_at_begin_only: false };
 pub(crate) const TICK: Duration = Duration::from_micros(16_667);
 
 pub(crate) struct Host {

@@ -87,9 +87,7 @@ fn exchange(vci: u16, aal: Aal, octets: usize, count: u32) -> [(Accesses, u64, u
     let (mut sent, mut got, mut now) = (0, 0, Time::ZERO);
     let mut buffer = [0; 2000];
     while got < count {
-        while sent < count
-            && out.submit(&mut Pages(&mut hosts[0].memory, USER), &sdu(sent, octets)).unwrap()
-        {
+        while sent < count && out.submit(&mut Pages(&mut hosts[0].memory, USER), &sdu(sent, octets)).unwrap() {
             sent += 1;
         }
         let until = now + Duration::from_micros(100);

@@ -1,9 +1,9 @@
 //! A node on a transport: the loop that gives each what the other has.
 
+use crate::Error;
 use crate::node::{Node, PeerId};
 use crate::peer::Config;
 use crate::transport::{Transport, TransportError};
-use crate::Error;
 use core::time::Duration;
 use std::time::Instant;
 use wire::Time;

@@ -43,11 +43,7 @@ pub trait Transport {
     ///
     /// # Errors
     /// The transport is of no use any more.
-    fn wait(
-        &mut self,
-        timeout: Duration,
-        take: &mut dyn FnMut(PeerId, &[u8]),
-    ) -> Result<bool, TransportError>;
+    fn wait(&mut self, timeout: Duration, take: &mut dyn FnMut(PeerId, &[u8])) -> Result<bool, TransportError>;
 }
 
 /// Circuits of one endpoint.
@@ -90,11 +86,7 @@ impl Transport for Circuits {
         Ok(true)
     }
 
-    fn wait(
-        &mut self,
-        timeout: Duration,
-        take: &mut dyn FnMut(PeerId, &[u8]),
-    ) -> Result<bool, TransportError> {
+    fn wait(&mut self, timeout: Duration, take: &mut dyn FnMut(PeerId, &[u8])) -> Result<bool, TransportError> {
         let Some(sdu) = self.endpoint.receive(Some(timeout))? else { return Ok(false) };
         let channel = sdu.channel();
         if let Some(peer) = self.channels.iter().position(|known| *known == channel) {
@@ -170,11 +162,7 @@ impl Transport for DirectCircuits {
     }
 
     /// One circuit is waited for; of several, each has its turn for a short time.
-    fn wait(
-        &mut self,
-        timeout: Duration,
-        take: &mut dyn FnMut(PeerId, &[u8]),
-    ) -> Result<bool, TransportError> {
+    fn wait(&mut self, timeout: Duration, take: &mut dyn FnMut(PeerId, &[u8])) -> Result<bool, TransportError> {
         const TURN: Duration = Duration::from_micros(50);
         if self.receive(take)? {
             return Ok(true);

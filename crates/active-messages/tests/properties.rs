@@ -60,7 +60,9 @@ fn echo(handled: &mut u64, call: &mut Call<'_>) {
 fn world(nodes: usize, config: Config, faults: Faults, seed: u64) -> World<Seen> {
     let mut world = World::new(vec![Seen::of(nodes - 1); nodes], config, faults, seed);
     for node in &mut world.nodes {
-        for (n, handler) in [(NUMBER, number as active_messages::Handler<Seen>), (ANSWER, answer), (QUIET, quiet), (PUT, put)] {
+        for (n, handler) in
+            [(NUMBER, number as active_messages::Handler<Seen>), (ANSWER, answer), (QUIET, quiet), (PUT, put)]
+        {
             node.handle_with(n, handler);
         }
     }

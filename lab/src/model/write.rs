@@ -6,6 +6,9 @@
 //! to the processor, and a burst of 16 words to the bus, which the I/O channel controller (IOCC) interrupts to load its
 //! buffer; the card sends no cell whose octets have not crossed.
 
+#[cfg(test)]
+mod accesses;
+
 use super::cards::Host;
 use super::machine::{Level, Machine, Resource, Work};
 use super::profile::{Profile, ProfileError};

@@ -1,6 +1,7 @@
 //! `cellway-lab bench`: measurements with the machine's limit beside them, in the same run.
 
 mod adapter;
+mod am;
 mod calls;
 mod contract;
 mod endpoint;
@@ -65,6 +66,8 @@ enum BenchCommand {
     Paths(paths::PathsOptions),
     /// The cost of the library of `cellway run` for a program that does not use ATM
     Preload(preload::PreloadOptions),
+    /// Active Messages of one cell, beside the endpoint's own round trip: LogP's parameters, live
+    Am(am::AmOptions),
     /// Messages between two processes on two cores, by a direct circuit, beside the machine's limits and beside peers
     Endpoint(endpoint::EndpointOptions),
     /// The laboratory: simulated cells per second on one core, with the real state machines in the loop
@@ -86,6 +89,7 @@ pub(crate) fn run(context: &Context, Bench { command, quick }: Bench) -> Result<
         BenchCommand::Events(options) => events::run(context, &options.for_runs(quick)),
         BenchCommand::Paths(options) => paths::run(context, &options.for_runs(quick)),
         BenchCommand::Preload(options) => preload::run(context, &options.for_runs(quick)),
+        BenchCommand::Am(options) => am::run(context, &options.for_runs(quick)),
         BenchCommand::Endpoint(options) => endpoint::run(context, &options.for_runs(quick)),
         BenchCommand::Lab(options) => lab::run(context, &options.for_runs(quick)),
         BenchCommand::Ip(options) => ip::run(context, &options.for_runs(quick)),

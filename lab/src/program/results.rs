@@ -1,5 +1,6 @@
 //! What the program prints with `--json`.
 
+pub(crate) mod am;
 pub(crate) mod bench;
 pub(crate) mod shards;
 pub(crate) mod study;

@@ -1,5 +1,6 @@
 //! `cellway-lab schema`: what each command prints with `--json`, as JSON schemas made of the types that the commands use.
 
+use crate::results::am::BenchAm;
 use crate::results::bench::{
     BenchAdapter, BenchCalls, BenchContract, BenchEndpoint, BenchEvents, BenchIp, BenchLab, BenchPath, BenchPaths,
     BenchPreload, BenchSar, BenchSwitch,
@@ -42,6 +43,7 @@ cellway::printed! {
     BenchPaths: "bench paths";
     BenchPreload: "bench preload";
     BenchEndpoint: "bench endpoint";
+    BenchAm: "bench am";
     BenchLab: "bench lab";
     BenchIp: "bench ip";
 }

@@ -69,3 +69,22 @@ fn bench_adapter_measures_the_model_alone_beside_memcpy_and_it_is_no_limit_to_th
         assert!(row["vs_line"].as_f64().unwrap() > 1.0, "slower than OC-3c: {row}");
     }
 }
+
+#[test]
+fn bench_am_has_logp_and_the_endpoints_round_trip_beside_each_of_its_own() {
+    let output = program(&["--json", "bench", "am", "--quick"]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let rows = result["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 2, "circuits of cells, and a direct circuit");
+    for row in rows {
+        let of = |key: &str| row[key].as_f64().unwrap_or_else(|| panic!("{key} is missing in {row}"));
+        for key in ["rtt_ns", "raw_rtt_ns", "rtt_vs_raw", "send_ns", "receive_ns", "gap_ns"] {
+            assert!(of(key) > 0.0, "{key} in {row}");
+        }
+        assert_eq!(of("octets"), 24.0, "four words fit a cell");
+        // One run: its ratio is the medians'.
+        assert!((of("rtt_vs_raw") / (of("rtt_ns") / of("raw_rtt_ns")) - 1.0).abs() < 0.01, "{row}");
+        assert_eq!(row["reaches_goal"].as_bool(), Some(of("rtt_vs_raw") <= 1.2));
+    }
+}

@@ -122,7 +122,7 @@ const ADAPTERS: &[Crate] = &[
     Crate {
         name: "bus",
         contents: "the host's memory and bus as an adapter sees them: memory behind a trait, page frames and their translation \
-                   (`iocc`, `paged`), what crosses the bus; sockets of a driver",
+                   (`iocc`, `paged`), other cards (`peers`), what crosses the bus; sockets of a driver",
         uses: &["wire", "remap"],
     },
     Crate {
@@ -139,7 +139,8 @@ const ADAPTERS: &[Crate] = &[
     },
     Crate {
         name: "penn",
-        contents: "the Segmenter and the Reassembler of Traw and Smith (1993): the cards, and their reassembly in lists of cells",
+        contents: "the Segmenter and the Reassembler of Traw and Smith (1993): the cards, their reassembly in lists of cells, their \
+                   driver. [docs/penn.md](../docs/penn.md)",
         uses: &["wire", "traffic", "bus"],
     },
     Crate {

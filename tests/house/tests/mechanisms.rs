@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// What the papers describe as mechanisms: Almesberger, Traw and Smith, the README, Smith, U-Net, and the APIC.
+/// What the papers describe as mechanisms: Almesberger, Traw and Smith, Kazantzidis, the README, Smith; and with F what they
+/// name in passing.
 const MECHANISMS: &[(&str, &[u32])] = &[
     (
         "A",
@@ -15,9 +16,13 @@ const MECHANISMS: &[(&str, &[u32])] = &[
         ],
     ),
     ("B", &[1, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14, 15, 16, 17, 19, 22, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 39]),
-    ("C", &[2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 14, 16, 17, 18, 19, 20, 21, 22, 23]),
+    (
+        "C",
+        &[2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 14, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 30, 32, 33, 36, 38, 39],
+    ),
     ("D", &[1, 2, 3, 4]),
     ("E", &[2, 4, 5, 6, 7, 8, 12, 14, 18]),
+    ("F", &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19]),
 ];
 
 /// What is wrong with a row.

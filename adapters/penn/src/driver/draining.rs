@@ -9,7 +9,7 @@ use super::cs::{Layer, MAX_PDU_OCTETS, check34};
 use super::shared::Region;
 use super::tables::Vc;
 use super::{
-    BUFFER_OCTETS, CrossMemory, Cards, ENTRY_PDU, ENTRY_USED, FAILED, FETCH_ABORTED, FETCH_ENDED, Penn, PennError,
+    BUFFER_OCTETS, Cards, CrossMemory, ENTRY_PDU, ENTRY_USED, FAILED, FETCH_ABORTED, FETCH_ENDED, Penn, PennError,
     VC_ACTIVE, VC_FETCHING, VC_FULL, VC_OCTETS, rr,
 };
 use bus::memory::Descriptor;

@@ -315,8 +315,7 @@ impl Penn {
                 cards.segmenter.write(register, value, now);
             }
         }
-        for (register, value) in
-            [(sr::SOURCE, transfer.address + transfer.done), (sr::LENGTH, octets), (sr::START, 1)]
+        for (register, value) in [(sr::SOURCE, transfer.address + transfer.done), (sr::LENGTH, octets), (sr::START, 1)]
         {
             self.accesses.registers_written += 1;
             cards.segmenter.write(register, value, now);

@@ -8,6 +8,7 @@ use super::{Device, DeviceError, counted, file};
 use crate::desk::video::{HEAD_OCTETS, Part, pattern};
 use core::time::Duration;
 use std::path::PathBuf;
+use traffic::Contract;
 use wire::{Cell, CellRate, CircuitId, Counters, Time, aal5};
 
 /// A camera as it is described.
@@ -174,6 +175,10 @@ impl Device for Camera {
             // Nobody looks: no frames are taken until somebody does.
             (self.frame, self.part) = (self.frame.wrapping_add(1), 0);
         }
+    }
+
+    fn set_contract(&mut self, circuit: CircuitId, contract: &Contract) {
+        self.outgoing.set_contract(circuit, contract);
     }
 
     /// A camera listens to nobody.

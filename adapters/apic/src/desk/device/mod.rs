@@ -21,6 +21,7 @@ pub use writer::{MAX_RECORDED_OCTETS, Writer};
 
 use net::{CircuitNotice, External, NodeIo};
 use std::path::{Path, PathBuf};
+use traffic::Contract;
 use wire::{Cell, CircuitId, Counters, Time};
 
 /// Cells that a device takes in one round at most.
@@ -76,6 +77,9 @@ pub trait Device: Send {
 
     /// A circuit of its link exists from now on, or exists no more.
     fn set_circuit(&mut self, circuit: CircuitId, exists: bool);
+
+    /// What its cells on a circuit that exists are to keep to.
+    fn set_contract(&mut self, _: CircuitId, _: &Contract) {}
 
     /// Cells have come.
     fn handle_cells(&mut self, cells: &[Cell], now: Time);
@@ -145,6 +149,9 @@ impl<D: Device> External for Shell<D> {
 
     fn set_circuit(&mut self, circuit: CircuitId, what: Option<CircuitNotice>) {
         self.device.set_circuit(circuit, what.is_some());
+        if let Some(CircuitNotice { contract, .. }) = what {
+            self.device.set_contract(circuit, &contract);
+        }
     }
 
     fn counters(&self) -> Vec<(&'static str, Counters)> {

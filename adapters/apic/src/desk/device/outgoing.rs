@@ -1,7 +1,12 @@
 //! Cells of one SDU at a constant rate, in groups, on each circuit of a device in turn.
+//!
+//! A device that was kept waiting makes up for it, but on each circuit no faster than its contract allows. Half of the
+//! contract's tolerance is left to what the cells meet before they are policed: on a busy machine a group may wait on its
+//! way until the next one has come.
 
 use core::time::Duration;
 use sar::{SduMeta, Segmentation};
+use traffic::{Contract, Pacer};
 use wire::{Cell, CircuitId, Time};
 
 /// Circuits that a device sends on at most; others are not served.
@@ -16,6 +21,8 @@ pub(super) const GROUP: Duration = Duration::from_micros(500);
 #[derive(Debug, Default)]
 pub(super) struct Outgoing {
     circuits: Vec<CircuitId>,
+    /// What contracts allow, in the order of the circuits.
+    paces: Vec<Option<Pacer>>,
     sdu: Vec<u8>,
     /// One for each circuit, for the SDU that is under way.
     parts: Vec<Segmentation>,
@@ -29,11 +36,31 @@ pub(super) struct Outgoing {
 impl Outgoing {
     pub(super) fn set_circuit(&mut self, circuit: CircuitId, exists: bool) {
         if !exists {
-            self.circuits.retain(|own| *own != circuit);
+            if let Some(place) = self.place(circuit) {
+                self.circuits.remove(place);
+                self.paces.remove(place);
+            }
             self.parts.retain(|part| part.circuit() != circuit);
         } else if !self.circuits.contains(&circuit) && self.circuits.len() < MAX_CIRCUITS {
             self.circuits.push(circuit);
+            self.paces.push(None);
         }
+    }
+
+    /// What a circuit's cells keep to from now on.
+    pub(super) fn set_contract(&mut self, circuit: CircuitId, contract: &Contract) {
+        let half = Contract { cdvt: contract.cdvt / 2, ..*contract };
+        if let Some(place) = self.place(circuit) {
+            self.paces[place] = Pacer::of_contract(&half);
+        }
+    }
+
+    fn place(&self, circuit: CircuitId) -> Option<usize> {
+        self.circuits.iter().position(|own| *own == circuit)
+    }
+
+    fn pace(&self, part: &Segmentation) -> Option<&Pacer> {
+        self.paces.get(self.place(part.circuit())?)?.as_ref()
     }
 
     pub(super) fn circuits(&self) -> usize {
@@ -46,7 +73,10 @@ impl Outgoing {
 
     /// When the next cell is due, if there is one.
     pub(super) fn poll_timeout(&self) -> Option<Time> {
-        (!self.is_idle()).then_some(self.due)
+        let waiting = self.parts.iter().filter(|part| !part.is_done());
+        // A group leaves before its time, as far as its circuit's contract lets it.
+        let allowed = waiting.map(|part| self.pace(part).map_or(Time::ZERO, Pacer::next_time));
+        Some(self.due.max(allowed.min()?))
     }
 
     /// Begins an SDU, no earlier than `from`, in the buffer that `write` fills.
@@ -73,10 +103,16 @@ impl Outgoing {
         let mut n = 0;
         while n < out.len() && self.due < now + GROUP {
             let many = self.parts.len();
-            let Some(part) = (0..many).map(|i| (self.turn + i) % many).find(|i| !self.parts[*i].is_done()) else {
+            let may =
+                |part: &Segmentation| !part.is_done() && self.pace(part).is_none_or(|pace| pace.allowed(now, 1) > 0);
+            let Some(part) = (0..many).map(|i| (self.turn + i) % many).find(|i| may(&self.parts[*i])) else {
                 break;
             };
+            let place = self.place(self.parts[part].circuit());
             n += self.parts[part].fill(&self.sdu, &mut out[n..n + 1]);
+            if let Some(pace) = place.and_then(|place| self.paces[place].as_mut()) {
+                pace.sent(1, now);
+            }
             self.turn = part + 1;
             // All circuits have the rate each.
             self.due += interval / many as u32;

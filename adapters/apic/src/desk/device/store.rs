@@ -8,6 +8,7 @@ use super::outgoing::{MAX_CIRCUITS, Outgoing};
 use super::{Device, DeviceError, Writer, counted, file};
 use core::time::Duration;
 use std::path::PathBuf;
+use traffic::Contract;
 use wire::{Cell, CellRate, CircuitId, Counters, DropReason, Time};
 
 /// Octets of an SDU of a file.
@@ -81,6 +82,10 @@ impl Device for Store {
             self.sent = 0;
         }
         self.incoming.set_circuit(circuit, exists, || ());
+    }
+
+    fn set_contract(&mut self, circuit: CircuitId, contract: &Contract) {
+        self.outgoing.set_contract(circuit, contract);
     }
 
     fn handle_cells(&mut self, cells: &[Cell], now: Time) {
