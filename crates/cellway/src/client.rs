@@ -15,8 +15,20 @@ use wire::CircuitId;
 
 pub use crate::signals::{Input, ends_in_order, goes_on, interrupted, interruption};
 
-/// Where the service listens unless told otherwise: the user's runtime folder, or a folder of the user's in /tmp.
+/// Where the system's service listens (`cellway.service`).
+const SYSTEM_SOCKET: &str = "/run/cellway/cellway.sock";
+
+/// Where commands look for the service unless told otherwise: the user's own, and the system's if the user has none.
 pub fn default_socket() -> PathBuf {
+    first_that_exists(own_socket(), SYSTEM_SOCKET.into())
+}
+
+fn first_that_exists(own: PathBuf, system: PathBuf) -> PathBuf {
+    if !own.exists() && system.exists() { system } else { own }
+}
+
+/// Where a service of this user listens: the user's runtime folder, or a folder of the user's in /tmp.
+pub fn own_socket() -> PathBuf {
     match std::env::var_os("XDG_RUNTIME_DIR") {
         Some(dir) if !dir.is_empty() => PathBuf::from(dir).join("cellway.sock"),
         _ => PathBuf::from(format!("/tmp/cellway-{}/cellway.sock", rustix::process::getuid().as_raw())),
@@ -164,4 +176,21 @@ pub fn endpoint(context: &Context, host: &str, size: Size) -> Result<Endpoint> {
         ..EndpointConfig::default()
     };
     Ok(Endpoint::create(&context.socket, &config)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_systems_service_is_asked_where_the_user_has_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let [own, system] = ["own", "system"].map(|name| folder.path().join(name));
+        let chosen = || first_that_exists(own.clone(), system.clone());
+        assert_eq!(chosen(), own);
+        std::fs::write(&system, "").unwrap();
+        assert_eq!(chosen(), system);
+        std::fs::write(&own, "").unwrap();
+        assert_eq!(chosen(), own);
+    }
 }

@@ -5,6 +5,7 @@ use crate::client;
 use crate::context::Context;
 use crate::kinds::kinds;
 use crate::output;
+use crate::supervisor::Supervisor;
 use anyhow::{Result, anyhow};
 use clap::Args;
 use control::config::Config;
@@ -85,6 +86,8 @@ pub(crate) fn run(context: &Context, up: &Up) -> Result<()> {
         let (up, socket, metrics) = (up.file.clone(), context.socket.clone(), daemon.metrics());
         output::say(&protocol::Up { up, socket, metrics })?;
     }
+    let status = format!("{} stations, {} links, {} circuits", counts.0, counts.1, counts.2);
+    let mut supervisor = Supervisor::ready(&daemon.engine, &status)?;
     let mut reading = None::<Reading>;
     for look in 0u64.. {
         if !client::goes_on(&stop) {
@@ -93,6 +96,7 @@ pub(crate) fn run(context: &Context, up: &Up) -> Result<()> {
         std::thread::sleep(Duration::from_millis(50));
         daemon.serve_peers();
         daemon.undo_unconfirmed();
+        supervisor.turn();
         if look.is_multiple_of(20) {
             daemon.log_alarms();
             daemon.log_ended();
@@ -108,6 +112,7 @@ pub(crate) fn run(context: &Context, up: &Up) -> Result<()> {
             apply(&daemon, read, &up.file);
         }
     }
+    supervisor.stopping();
     tracing::info!("down");
     drop(daemon);
     Ok(())
