@@ -3,7 +3,7 @@
 TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
 FILE ?=
 
-.PHONY: help build demo lab quick test test-peers test-deep bench speed clean
+.PHONY: help build demo lab quick test test-peers test-deep bench speed dist docs clean
 
 help: ## this list (default)
 	@echo "Cellway: ATM for Linux in user space. Targets:"
@@ -40,6 +40,12 @@ bench: build ## throughput from application to application, and of the SAR kerne
 speed: build ## an unmodified program on Cellway's sockets and on Linux's own, and the library's cost for other calls
 	cargo test --release --locked --package interop --test speed -- --nocapture
 	$(TARGET_DIR)/release/cellway-lab bench preload
+
+dist: ## Debian packages, tarball, OCI image, SPDX bill of materials in out/dist (PROFILE=release ARCHES="amd64 arm64")
+	@packaging/dist
+
+docs: ## the documentation as a site with search, in out/book
+	@scripts/book
 
 clean: ## build output and results; the cached guest stays (~/.cache/cellway)
 	cargo clean

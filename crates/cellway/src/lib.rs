@@ -20,6 +20,7 @@ mod log;
 pub mod names;
 pub mod outfile;
 pub mod output;
+pub mod pages;
 pub mod ready;
 mod reconnect;
 mod recorded;
@@ -163,8 +164,8 @@ enum Command {
     },
     /// JSON schemas of the management protocol, the description, and the output of each command with --json
     Schema(schema::Schema),
-    /// The manual page
-    Man,
+    /// The manual page of the program or of a command
+    Man(pages::Man),
 }
 
 /// The command line: every command and option.
@@ -179,7 +180,10 @@ pub fn main() -> ExitCode {
         Err(e) => return output::print_usage(&e),
     };
     endpoint::client::set_request_limit(arguments.wait);
-    let socket = arguments.socket.unwrap_or_else(endpoint::default_socket);
+    let socket = arguments.socket.unwrap_or_else(|| match arguments.command {
+        Command::Up(_) => endpoint::own_socket(),
+        _ => endpoint::default_socket(),
+    });
     let context = Context { socket, json: arguments.json };
     let result = match (arguments.reconnect, &arguments.command) {
         (false, command) => perform(&context, command),
@@ -246,6 +250,6 @@ fn perform(context: &Context, command: &Command) -> Result<()> {
         Command::Demo(demo) => demo::run(context, demo),
         Command::Completions { shell } => output::completions(*shell, &mut Arguments::command(), "cellway"),
         Command::Schema(options) => schema::run(options),
-        Command::Man => clap_mangen::Man::new(Arguments::command()).render(&mut output::stdout()).map_err(Into::into),
+        Command::Man(man) => pages::run(man, Arguments::command()),
     }
 }

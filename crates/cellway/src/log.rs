@@ -4,7 +4,9 @@
 //! lines come at once, then one every [`EVERY`]; where many sources are told of from one place in the code,
 //! [`ALL_BURST`] and one each [`ALL_EVERY`]. A line that comes after others were left out says how many, and what still
 //! is to be said comes with the next line of any kind. So nobody who can cause a line can fill a disk, or bury other
-//! lines.
+//! lines. Where standard error is systemd's journal, each line has its priority ([`journal`]).
+
+mod journal;
 
 use control::lines::Lines;
 use std::backtrace::{Backtrace, BacktraceStatus};
@@ -52,25 +54,34 @@ pub(crate) fn start(filter: &str) -> std::io::Result<Log> {
     let is_terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
     let lines = Lines::start(std::io::stderr())?;
     let writer = lines.clone();
-    tracing_subscriber::fmt()
+    let builder = tracing_subscriber::fmt()
         .with_env_filter(tracing_subscriber::EnvFilter::new(filter))
         .with_writer(move || writer.clone())
-        .with_ansi(is_terminal)
-        .event_format(Limited::new(Format::default().with_target(false)))
-        .init();
-    tell_of_panics(lines.clone());
+        .with_ansi(is_terminal);
+    let format = Format::default().with_target(false);
+    let to_journal = journal::is_standard_error();
+    if to_journal {
+        let format = Limited::new(format.without_time().with_level(false));
+        builder.event_format(journal::Prefixed(format)).init();
+    } else {
+        builder.event_format(Limited::new(format)).init();
+    }
+    tell_of_panics(lines.clone(), to_journal);
     Ok(Log(lines))
 }
 
 /// A panic's message takes the same way as all lines: the thread that ends must not wait for a reader who never reads.
 /// Then the process ends, whichever thread it is, unless somebody catches the panic and answers for it.
-fn tell_of_panics(lines: Lines) {
+fn tell_of_panics(lines: Lines, to_journal: bool) {
     std::panic::set_hook(Box::new(move |panic| {
         let thread = std::thread::current();
         let mut text = format!("thread '{}' {panic}\n", thread.name().unwrap_or("unnamed"));
         let trace = Backtrace::capture();
         if trace.status() == BacktraceStatus::Captured {
             text += &format!("{trace}\n");
+        }
+        if to_journal {
+            text = journal::prefixed(journal::CRITICAL, &text);
         }
         lines.push(text.as_bytes());
         lines.flush(LAST_LINES);

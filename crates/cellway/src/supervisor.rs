@@ -1,149 +1,156 @@
-//! What a supervisor is told (`sd_notify`, systemd): that the network is up, that it ends, and, as long as the engine
-//! makes rounds, that it lives.
+//! The notifications to a service manager such as systemd (sd_notify(3)): `READY=1` once the network is up, `WATCHDOG=1`
+//! while the engine works, `STOPPING=1` at the end.
 //!
-//! In: `NOTIFY_SOCKET`, `WATCHDOG_USEC` and `WATCHDOG_PID` of the environment. Out: datagrams to that socket. Nothing here
-//! waits: who does not take what it is told is told less.
+//! `WATCHDOG=1` is sent by the daemon's main thread, after the engine has answered between two rounds. The engine answers
+//! only when it has borrowed all shards. So the notification stops if the main thread, the engine or any shard hangs,
+//! and the service manager restarts the daemon. Without `NOTIFY_SOCKET` in the environment nothing is sent.
 
-use std::ffi::OsString;
-use std::io;
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::net::{SocketAddr, UnixDatagram};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use host::engine::EngineHandle;
+use sd_notify::NotifyState;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Signs of life in the time that a supervisor waits for one.
-const SIGNS: u32 = 3;
+/// Probes within the service manager's time limit: some may be late on a loaded machine.
+const PROBES: u32 = 4;
 
-/// A supervisor; what it is told goes nowhere if there is none.
+/// The daemon's side.
 #[derive(Debug)]
 pub(crate) struct Supervisor {
-    socket: Option<UnixDatagram>,
-    /// How long it waits for a sign of life.
-    patience: Option<Duration>,
-}
-
-/// Gives signs of life until it is dropped.
-#[derive(Debug)]
-pub(crate) struct Watchdog {
-    _ends: SyncSender<()>,
+    watchdog: Option<Watchdog>,
 }
 
 impl Supervisor {
-    /// The one of this process's environment.
-    pub(crate) fn of_environment() -> Self {
-        let get = |name| std::env::var_os(name);
-        let socket = get("NOTIFY_SOCKET").and_then(|address| match connect(&address) {
-            Ok(socket) => Some(socket),
-            Err(e) => {
-                tracing::warn!("NOTIFY_SOCKET {}: {e}: no supervisor is told that the network is up", address.display());
-                None
-            }
-        });
-        Supervisor { socket, patience: patience(get("WATCHDOG_USEC"), get("WATCHDOG_PID"), std::process::id()) }
-    }
-
-    /// The network is up.
-    pub(crate) fn ready(&self) {
-        self.tell(format!("READY=1\nMAINPID={}", std::process::id()).as_bytes());
-    }
-
-    /// The network ends.
-    pub(crate) fn stopping(&self) {
-        self.tell(b"STOPPING=1");
-    }
-
-    fn tell(&self, what: &[u8]) {
-        if let Some(socket) = &self.socket {
-            // The next sign of life may have room.
-            let _ = socket.send(what);
-        }
-    }
-
-    /// Gives signs of life, on a thread of its own, if the supervisor wants any. `round` returns after a round of the
-    /// engine; false: it has stopped. A round that does not end is followed by no sign.
+    /// Tells that the network is up, and starts the watchdog if the service manager wants one. `status` is what
+    /// `systemctl status` shows.
     ///
     /// # Errors
-    /// No thread is to be had.
-    pub(crate) fn watch(&self, round: impl Fn() -> bool + Send + 'static) -> io::Result<Option<Watchdog>> {
-        let (Some(patience), Some(socket)) = (self.patience, &self.socket) else { return Ok(None) };
-        let (ends, until) = sync_channel(0);
-        let own = Supervisor { socket: Some(socket.try_clone()?), patience: None };
-        let life = move || give_signs(&own, patience / SIGNS, &until, round);
-        std::thread::Builder::new().name("watchdog".into()).spawn(life)?;
-        Ok(Some(Watchdog { _ends: ends }))
+    /// The system has no thread for it.
+    pub(crate) fn ready(engine: &EngineHandle, status: &str) -> std::io::Result<Self> {
+        let limit = sd_notify::watchdog_enabled();
+        let engine = engine.named("watchdog");
+        let start = |limit: Duration| Watchdog::start(limit / PROBES, move || engine.with(|_| ()).is_ok());
+        let watchdog = limit.map(start).transpose()?;
+        send(&[NotifyState::Ready, NotifyState::Status(status)]);
+        Ok(Supervisor { watchdog })
     }
-}
 
-fn give_signs(to: &Supervisor, every: Duration, until: &Receiver<()>, round: impl Fn() -> bool) {
-    while round() {
-        to.tell(b"WATCHDOG=1");
-        if until.recv_timeout(every) != Err(RecvTimeoutError::Timeout) {
-            return;
+    /// Tells that the daemon works, if the engine has answered since the last time. Called again and again.
+    pub(crate) fn turn(&mut self) {
+        if self.watchdog.as_mut().is_some_and(Watchdog::has_progress) {
+            send(&[NotifyState::Watchdog]);
         }
     }
-}
 
-/// A path, or, after an `@`, an abstract name.
-fn connect(address: &OsString) -> io::Result<UnixDatagram> {
-    let socket = UnixDatagram::unbound()?;
-    socket.set_nonblocking(true)?;
-    match address.as_bytes() {
-        [b'@', name @ ..] => socket.connect_addr(&SocketAddr::from_abstract_name(name)?)?,
-        [b'/', ..] => socket.connect(address)?,
-        _ => return Err(io::Error::new(io::ErrorKind::InvalidInput, "expected an absolute path, or @ and a name")),
+    /// Tells that the daemon ends in order.
+    pub(crate) fn stopping(&self) {
+        send(&[NotifyState::Stopping]);
     }
-    Ok(socket)
 }
 
-/// How long the supervisor of the process `own` waits for a sign of life.
-fn patience(usec: Option<OsString>, pid: Option<OsString>, own: u32) -> Option<Duration> {
-    let number = |word: OsString| word.to_str()?.parse::<u64>().ok();
-    let is_meant = pid.is_none_or(|pid| number(pid) == Some(own.into()));
-    usec.and_then(number).filter(|usec| is_meant && *usec > 0).map(Duration::from_micros)
+fn send(states: &[NotifyState<'_>]) {
+    if let Err(e) = sd_notify::notify(states) {
+        tracing::warn!("the service manager cannot be notified (NOTIFY_SOCKET): {e}");
+    }
+}
+
+/// Whether the engine still answers. A thread of its own asks, so that nobody else waits for an engine that hangs.
+#[derive(Debug)]
+struct Watchdog {
+    answers: Arc<AtomicU64>,
+    seen: u64,
+}
+
+impl Watchdog {
+    /// Probes each `interval`, until a probe says that there is nothing left to ask.
+    fn start(interval: Duration, mut probe: impl FnMut() -> bool + Send + 'static) -> std::io::Result<Self> {
+        let answers = Arc::new(AtomicU64::new(0));
+        let count = answers.clone();
+        let ask = move || {
+            while probe() {
+                count.fetch_add(1, Ordering::Relaxed);
+                std::thread::sleep(interval);
+            }
+        };
+        std::thread::Builder::new().name("watchdog".into()).spawn(ask)?;
+        Ok(Watchdog { answers, seen: 0 })
+    }
+
+    /// Whether a probe has been answered since the last call.
+    fn has_progress(&mut self) -> bool {
+        let answers = self.answers.load(Ordering::Relaxed);
+        std::mem::replace(&mut self.seen, answers) != answers
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::mpsc::sync_channel;
+    use std::time::Instant;
 
-    #[test]
-    fn signs_of_life_are_for_the_process_that_is_meant() {
-        let of = |usec: &str, pid: Option<&str>| patience(Some(usec.into()), pid.map(Into::into), 7);
-        assert_eq!(of("3000000", None), Some(Duration::from_secs(3)));
-        assert_eq!(of("3000000", Some("7")), Some(Duration::from_secs(3)));
-        assert_eq!([of("3000000", Some("8")), of("0", None), of("soon", None), patience(None, None, 7)], [None; 4]);
-    }
+    const INTERVAL: Duration = Duration::from_millis(1);
 
-    #[test]
-    fn a_round_that_does_not_end_is_followed_by_no_sign_of_life() {
-        let (ours, theirs) = UnixDatagram::pair().unwrap();
-        let supervisor = Supervisor { socket: Some(ours), patience: Some(Duration::from_millis(3)) };
-        let (go, goes) = sync_channel(0);
-        let goes = std::sync::Mutex::new(goes);
-        let watchdog = supervisor.watch(move || goes.lock().unwrap().recv().is_ok()).unwrap().expect("a watchdog");
-        let mut sign = [0; 32];
-        theirs.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-        for _ in 0..3 {
-            go.send(()).unwrap();
-            let octets = theirs.recv(&mut sign).unwrap();
-            assert_eq!(&sign[..octets], b"WATCHDOG=1");
+    /// Waits for progress; false if there is none for a time in which there would be a thousand probes.
+    fn progresses(watchdog: &mut Watchdog) -> bool {
+        let begun = Instant::now();
+        while begun.elapsed() < 1000 * INTERVAL {
+            if watchdog.has_progress() {
+                return true;
+            }
+            std::thread::sleep(INTERVAL);
         }
-        // No further round ends: nothing is to be had, however often that is looked for.
-        theirs.set_nonblocking(true).unwrap();
-        let more = (0..50).filter(|_| {
-            std::thread::sleep(Duration::from_millis(1));
-            theirs.recv(&mut sign).is_ok()
-        });
-        assert_eq!(more.count(), 0);
-        drop((watchdog, go));
+        false
+    }
+
+    /// The same with no bound in time but that of a test that hangs.
+    fn wait_for_progress(watchdog: &mut Watchdog) {
+        let begun = Instant::now();
+        while !progresses(watchdog) {
+            assert!(begun.elapsed() < Duration::from_secs(60), "no progress");
+        }
     }
 
     #[test]
-    fn without_a_supervisor_nothing_is_told() {
-        let nobody = Supervisor { socket: None, patience: Some(Duration::from_secs(1)) };
-        nobody.ready();
-        assert!(nobody.watch(|| true).unwrap().is_none());
-        assert!(connect(&"relative".into()).is_err());
+    fn an_engine_that_hangs_makes_no_progress_and_one_that_sleeps_does() {
+        let engine = host::engine::start(net::Network::sharded(2, 16, 2048)).unwrap();
+        let asked = engine.clone();
+        let mut watchdog = Watchdog::start(INTERVAL, move || asked.with(|_| ()).is_ok()).unwrap();
+        wait_for_progress(&mut watchdog);
+        let (release, released) = sync_channel::<()>(0);
+        let (hangs, hanging) = sync_channel(0);
+        let blocked = engine.clone();
+        let command = std::thread::spawn(move || {
+            blocked.with(move |_| {
+                let _ = hangs.send(());
+                let _ = released.recv();
+            })
+        });
+        hanging.recv().unwrap();
+        // The answers that were on their way when it began to hang.
+        while progresses(&mut watchdog) {}
+        assert!(!progresses(&mut watchdog));
+        drop(release);
+        wait_for_progress(&mut watchdog);
+        command.join().unwrap().unwrap();
+        engine.stop();
+    }
+
+    #[test]
+    fn a_watchdog_ends_with_the_engine() {
+        let engine = host::engine::start(net::Network::sharded(1, 16, 2048)).unwrap();
+        let asked = engine.clone();
+        let (ended, end) = sync_channel(1);
+        let probe = move || {
+            let goes_on = asked.with(|_| ()).is_ok();
+            if !goes_on {
+                let _ = ended.send(());
+            }
+            goes_on
+        };
+        let mut watchdog = Watchdog::start(INTERVAL, probe).unwrap();
+        wait_for_progress(&mut watchdog);
+        engine.stop();
+        end.recv_timeout(Duration::from_secs(60)).unwrap();
     }
 }

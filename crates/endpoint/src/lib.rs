@@ -119,6 +119,8 @@ pub use direct::{Direct, DirectConfig};
 pub use guard::{Guarded, Hold, Overlap};
 pub use layout::Geometry;
 #[cfg(not(loom))]
+#[doc(hidden)]
+pub use service::own_socket;
 pub use service::{SOCKET_VARIABLE, Service, default_socket};
 #[cfg(not(loom))]
 pub use view::{Changed, Guarantee};

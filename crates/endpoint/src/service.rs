@@ -12,13 +12,27 @@ use wire::CircuitId;
 /// The environment variable that names the service's socket.
 pub const SOCKET_VARIABLE: &str = "CELLWAY_SOCKET";
 
+/// Where the system's service listens (`cellway.service`).
+const SYSTEM_SOCKET: &str = "/run/cellway/cellway.sock";
+
 /// Where the service listens unless the caller knows better: `$CELLWAY_SOCKET`, else `cellway.sock` in
-/// `$XDG_RUNTIME_DIR`, else a folder of the user's in `/tmp`. Does not block, and does not look whether anybody listens.
+/// `$XDG_RUNTIME_DIR`, else a folder of the user's in `/tmp`; or the system's service (`/run/cellway/cellway.sock`) if only that one has a
+/// socket. Does not block, and does not look whether anybody listens.
 ///
 /// ```
 /// println!("the service's socket: {}", endpoint::default_socket().display());
 /// ```
 pub fn default_socket() -> PathBuf {
+    let named = std::env::var_os(SOCKET_VARIABLE).filter(|value| !value.is_empty());
+    named.map_or_else(|| first_that_exists(own_socket(), SYSTEM_SOCKET.into()), PathBuf::from)
+}
+
+fn first_that_exists(own: PathBuf, system: PathBuf) -> PathBuf {
+    if !own.exists() && system.exists() { system } else { own }
+}
+
+/// Where a service of this user listens unless it is told otherwise.
+pub fn own_socket() -> PathBuf {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     variable(SOCKET_VARIABLE).unwrap_or_else(|| socket_in(variable("XDG_RUNTIME_DIR")))
 }
@@ -122,6 +136,18 @@ mod tests {
         let own = socket_in(None);
         let uid = rustix::process::getuid().as_raw().to_string();
         assert!(own.starts_with("/tmp") && own.to_str().unwrap().contains(&uid), "{}", own.display());
+    }
+
+    #[test]
+    fn the_systems_service_is_asked_where_the_user_has_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let [own, system] = ["own", "system"].map(|name| folder.path().join(name));
+        let chosen = || first_that_exists(own.clone(), system.clone());
+        assert_eq!(chosen(), own);
+        std::fs::write(&system, "").unwrap();
+        assert_eq!(chosen(), system);
+        std::fs::write(&own, "").unwrap();
+        assert_eq!(chosen(), own);
     }
 
     #[test]

@@ -54,8 +54,8 @@ enum Command {
     },
     /// JSON schemas of the output of each command with --json
     Schema(schema::Schema),
-    /// The manual page
-    Man,
+    /// The manual page of the program or of a command
+    Man(cellway::pages::Man),
 }
 
 fn main() -> ExitCode {
@@ -76,6 +76,6 @@ fn perform(context: &Context, command: Command) -> Result<()> {
         Command::Ttcp(ttcp) => ttcp::run(context, &ttcp),
         Command::Completions { shell } => output::completions(shell, &mut Arguments::command(), "cellway-lab"),
         Command::Schema(options) => schema::run(&options),
-        Command::Man => clap_mangen::Man::new(Arguments::command()).render(&mut output::stdout()).map_err(Into::into),
+        Command::Man(man) => cellway::pages::run(&man, Arguments::command()),
     }
 }

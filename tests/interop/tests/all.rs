@@ -27,6 +27,7 @@ mod pdus;
 mod pppoa;
 mod program;
 mod prometheus;
+mod recipes;
 mod recording;
 mod relay;
 mod signalling;

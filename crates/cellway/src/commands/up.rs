@@ -88,10 +88,8 @@ pub(crate) fn run(context: &Context, up: &Up) -> Result<()> {
         let (up, socket, metrics) = (up.file.clone(), context.socket.clone(), daemon.metrics());
         output::say(&protocol::Up { up, socket, metrics })?;
     }
-    let supervisor = Supervisor::of_environment();
-    supervisor.ready();
-    let engine = daemon.engine.clone();
-    let _watchdog = supervisor.watch(move || engine.with(|_| ()).is_ok())?;
+    let status = format!("{} stations, {} links, {} circuits", counts.0, counts.1, counts.2);
+    let mut supervisor = Supervisor::ready(&daemon.engine, &status)?;
     let mut reading = None::<Reading>;
     for look in 0u64.. {
         if !client::goes_on(&stop) {
@@ -100,6 +98,7 @@ pub(crate) fn run(context: &Context, up: &Up) -> Result<()> {
         std::thread::sleep(Duration::from_millis(50));
         daemon.serve_peers();
         daemon.undo_unconfirmed();
+        supervisor.turn();
         if look.is_multiple_of(20) {
             daemon.log_alarms();
             daemon.log_ended();

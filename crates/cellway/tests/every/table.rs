@@ -200,7 +200,7 @@ pub const ROWS: &[Row] = &[
     ),
     text("completions", &["bash"], Itself, Err("it prints a constant")),
     text("schema", &[], Itself, Ok(&["--markdown", "{dir}/none/there"])),
-    text("man", &[], Itself, Err("it prints a constant")),
+    text("man", &["circuit", "add"], Itself, Ok(&["circuit", "no-such-command"])),
 ];
 
 /// Commands whose data go to a full disk.
