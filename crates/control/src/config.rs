@@ -15,6 +15,7 @@ mod hints;
 mod interface;
 mod internet;
 mod link;
+mod pseudowire;
 mod shell;
 mod shown;
 pub mod signalling;
@@ -48,6 +49,7 @@ pub use signalling::Signalling;
 pub use tcp::{LinkTls, host as atmtcp_host, parse_atmtcp};
 pub(crate) use traffic::CDVT_US;
 pub use traffic::Traffic;
+pub use pseudowire::Pseudowire;
 pub use udp::Udp;
 pub use whole::Whole;
 
