@@ -2,6 +2,7 @@
 
 mod adapters;
 mod between_machines;
+mod captures;
 mod classical;
 mod classroom;
 mod cli;
@@ -14,6 +15,7 @@ mod errors;
 mod every;
 mod exactly_once;
 mod idle_cells;
+mod inject;
 mod kept;
 mod lane;
 mod log;
@@ -24,6 +26,7 @@ mod operate;
 mod pipes;
 mod policy;
 mod protocol;
+mod pseudowires;
 mod reference;
 mod reload;
 mod schema;

@@ -16,6 +16,7 @@ mod interface;
 mod internet;
 mod link;
 pub(crate) mod mappings;
+mod pseudowire;
 pub mod quantity;
 mod shell;
 mod shown;
@@ -50,6 +51,7 @@ pub use signalling::Signalling;
 pub use tcp::{LinkTls, host as atmtcp_host, parse_atmtcp};
 pub(crate) use traffic::CDVT_US;
 pub use traffic::Traffic;
+pub use pseudowire::Pseudowire;
 pub use udp::Udp;
 pub use whole::Whole;
 

@@ -46,6 +46,11 @@ fn outside(shell: &Shell) -> Result<Box<dyn External>> {
             let tls = tls.as_ref().map(links::tcp::Tls::new).transpose().context("tls")?;
             Box::new(links::tcp::Shell::of_cells(*role, tls).with_context(|| format!("{role:?}"))?)
         }
+        Shell::Pseudowire(wire) => {
+            let config = wire.config()?;
+            let shell = links::udp::pseudowire::PseudowireShell::new(wire.local, wire.peer, config);
+            Box::new(shell.with_context(|| format!("UDP {}", wire.local))?)
+        }
         Shell::Udp(udp) => {
             let form = udp.form()?;
             Box::new(links::udp::Shell::new(udp.local, udp.peer, form).with_context(|| format!("UDP {}", udp.local))?)

@@ -243,7 +243,8 @@ mod tests {
             let flags = Flags { is_cell: false, efci: bits & 1 != 0, clp: bits & 2 != 0, uu: bits & 4 != 0 };
             let control = has_control.then_some(ControlWord { flags, sequence });
             let packet = Packet { label, control, payload };
-            prop_assert_eq!(Packet::parse(&emit(&packet), mode, has_control), Ok(packet));
+            let octets = emit(&packet);
+            prop_assert_eq!(Packet::parse(&octets, mode, has_control), Ok(packet));
         }
 
         #[test]

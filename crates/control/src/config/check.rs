@@ -184,7 +184,7 @@ impl Check<'_> {
                     &mut faults,
                 ));
                 if known {
-                    let leads_out = link.atmtcp.is_some() || link.cells_tcp.is_some() || link.cells_udp.is_some();
+                    let leads_out = link.leads_out();
                     let shell = self.line_of(&mut description, shell, leads_out, &mut faults);
                     let at = self.config.description.links.len();
                     if let Some(shell) = shell {
@@ -319,11 +319,12 @@ impl Check<'_> {
             Some(n) if !said && !guest => {
                 faults.add(
                     ("ends", n),
-                    "this link leads outside: say how, by atmtcp = \"...\", cells_tcp = \"...\" or cells_udp = {...}",
+                    "this link leads outside: say how, by atmtcp = \"...\", cells_tcp = \"...\", cells_udp = {...} or \
+                     pseudowire = {...}",
                 );
             }
             None if said => {
-                let says = "a link with atmtcp, cells_tcp or cells_udp leads to an [outside.NAME]: name one as an end";
+                let says = "a link with atmtcp, cells_tcp, cells_udp or pseudowire leads to an [outside.NAME]: name one as an end";
                 faults.add("ends", says);
             }
             _ => {}

@@ -1,5 +1,6 @@
 //! `[[link]]`: what it joins, what it carries and how fast, and what is outside at it.
 
+use super::pseudowire::Pseudowire;
 use super::shell::Shell;
 use super::signalling::Signalling;
 use super::tcp::{self, LinkTls};
@@ -44,7 +45,7 @@ pub struct Link {
     #[serde(default = "queue_cells")]
     pub queue_cells: usize,
     /// By how much the far end outside may let cells come together, in microseconds: contracts that come in from there
-    /// are tolerated so much more. Without: 50 000 with `cells_udp`, `cells_tcp` or `atmtcp`, else 0.
+    /// are tolerated so much more. Without: 50 000 with `cells_udp`, `cells_tcp`, `atmtcp` or `pseudowire`, else 0.
     #[serde(deserialize_with = "quantity::optional_micros", default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<quantity::TimeText>")]
     pub cdvt_us: Option<u64>,
@@ -66,6 +67,9 @@ pub struct Link {
     /// Cells in UDP datagrams.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cells_udp: Option<Udp>,
+    /// An ATM pseudowire in MPLS over UDP, to a router (RFC 4717, 7510).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pseudowire: Option<Pseudowire>,
     /// The old name of `peer_circuits_to`: read for one release, with a warning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub real: Option<String>,
@@ -177,6 +181,11 @@ impl Link {
                 Carries::Cells
             }
             _ if outside => Carries::Frames,
+            _ if self.pseudowire.as_ref().is_some_and(Pseudowire::carries_frames) => Carries::Frames,
+            Some(Carries::Frames) if self.pseudowire.is_some() => {
+                faults.add("carries", "a pseudowire carries cells, or frames with `mode = \"aal5\"`: leave `carries` out");
+                Carries::Cells
+            }
             carried => carried.unwrap_or_default(),
         };
         if !QUEUE_CELLS.contains(&self.queue_cells) {
@@ -217,12 +226,36 @@ impl Link {
 
     /// What `cdvt_us` says, or means by the kind of link.
     fn tolerance(&self) -> Duration {
-        let sockets = self.cells_udp.is_some() || self.cells_tcp.is_some() || self.atmtcp.is_some();
-        let default = if sockets { OUTSIDE_CDVT } else { Duration::ZERO };
+        let default = if self.leads_out() { OUTSIDE_CDVT } else { Duration::ZERO };
         self.cdvt_us.map_or(default, Duration::from_micros)
     }
 
+    /// Whether something outside this process is at its far end.
+    pub(super) fn leads_out(&self) -> bool {
+        let sockets = self.atmtcp.is_some() || self.cells_tcp.is_some() || self.cells_udp.is_some();
+        sockets || self.pseudowire.is_some()
+    }
+
+    /// The end of a pseudowire, where it is one.
+    fn pseudowire_shell(&self, pseudowire: &Pseudowire, faults: &mut Faults) -> Option<Shell> {
+        if self.atmtcp.is_some() || self.cells_tcp.is_some() || self.cells_udp.is_some() {
+            let says = "a link has one of `atmtcp`, `cells_tcp`, `cells_udp` and `pseudowire`: leave the others out";
+            faults.add("pseudowire", says);
+            return None;
+        }
+        if let Err(Faults(within)) = pseudowire.config() {
+            faults.0.extend(within.into_iter().map(|Fault { mut at, says }| {
+                at.0.insert(0, "pseudowire".into());
+                Fault { at, says }
+            }));
+        }
+        Some(Shell::Pseudowire(pseudowire.clone()))
+    }
+
     fn shell(&self, folder: &Path, faults: &mut Faults) -> Option<Shell> {
+        if let Some(pseudowire) = &self.pseudowire {
+            return self.pseudowire_shell(pseudowire, faults);
+        }
         if self.atmtcp.is_none() && self.peer_circuits_to.is_some() {
             let says = "`peer_circuits_to` belongs to a link with `atmtcp`: add that, or leave this out";
             faults.add("peer_circuits_to", says);

@@ -1,6 +1,6 @@
 //! What is outside at a link.
 
-use super::{Device, Served, Udp};
+use super::{Device, Pseudowire, Served, Udp};
 use crate::kinds::OwnEnd;
 use net::Carries;
 
@@ -25,6 +25,8 @@ pub enum Shell {
     },
     /// Cells in datagrams.
     Udp(Udp),
+    /// A pseudowire over UDP.
+    Pseudowire(Pseudowire),
     /// A virtual adapter, and whoever drives it.
     Adapter(Served),
     /// An IP interface on a device.
@@ -40,7 +42,7 @@ impl Shell {
             Shell::Adapter(served) => Some(("adapter", &served.name, Carries::Cells)),
             Shell::Interface(device) => Some(("interface", &device.name, Carries::Frames)),
             Shell::Own(end) => Some((end.kind(), end.name(), end.carries())),
-            Shell::AtmTcp { .. } | Shell::Tcp { .. } | Shell::Udp(_) => None,
+            Shell::AtmTcp { .. } | Shell::Tcp { .. } | Shell::Udp(_) | Shell::Pseudowire(_) => None,
         }
     }
 }

@@ -198,6 +198,7 @@ fn devices(config: &Config) -> Wrong {
                 port(config, *place, "cells_tcp", *at, &mut listeners, &mut wrong)
             }
             Shell::Udp(udp) => port(config, *place, "cells_udp", udp.local, &mut datagrams, &mut wrong),
+            Shell::Pseudowire(wire) => port(config, *place, "pseudowire", wire.local, &mut datagrams, &mut wrong),
             _ => {}
         }
     }

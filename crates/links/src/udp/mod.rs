@@ -2,12 +2,15 @@
 //! cell-switch emulators speak, or Cellway's own batches ([`wire::udp`]), whose cells leave in the order in which they
 //! were sent.
 //!
+//! Beside them [`pseudowire`]: what other vendors' routers speak.
+//!
 //! [`Codec`] is the part without a socket, [`Shell`] the socket, which sends and receives many datagrams by one system
 //! call.
 
 mod buffers;
 pub mod heartbeat;
 mod order;
+pub mod pseudowire;
 mod shell;
 
 pub use buffers::{buffer_octets, granted_octets};
