@@ -58,6 +58,32 @@ impl ReceiveOutcome {
     }
 }
 
+/// What came for one application: its counters as they were last.
+#[derive(Debug, Default)]
+pub(crate) struct OutcomeMeter {
+    given: u64,
+    turned_away: u64,
+    /// When its ring was found full last, as that was seen.
+    full: Option<Time>,
+}
+
+impl OutcomeMeter {
+    /// What has come since this was asked last, of counters that only grow.
+    #[inline]
+    pub(crate) fn take(&mut self, given: u64, turned_away: u64, now: Time) -> ReceiveOutcome {
+        let more = |before: &mut u64, n: u64| n.wrapping_sub(std::mem::replace(before, n));
+        let outcome = ReceiveOutcome {
+            given: more(&mut self.given, given),
+            turned_away: more(&mut self.turned_away, turned_away),
+            others: 0,
+        };
+        if outcome.turned_away > 0 {
+            self.full = Some(now);
+        }
+        outcome.of(self.full, now)
+    }
+}
+
 /// How a thread gets on.
 #[derive(Debug)]
 pub(crate) struct CycleLimit {

@@ -33,11 +33,46 @@ pub struct EndedCounts {
 pub(crate) struct Ended {
     kept: VecDeque<EndedCounts>,
     missed: u64,
+    /// What all endpoints have counted, sent and received, and all circuits.
+    endpoints: [Counters; 2],
+    circuits: [Counters; 2],
+    /// The first endpoint whose counters did not add up at its end.
+    broken: Option<String>,
 }
 
 impl Ended {
+    /// A circuit has ended.
+    pub(crate) fn note_circuit(&mut self, id: CircuitId, sent: Counters, received: Counters) {
+        self.circuits.iter_mut().zip([&sent, &received]).for_each(|(sum, counters)| sum.add(counters));
+        self.note(EndedObject::Circuit(id), sent, received);
+    }
+
+    /// An endpoint has ended. `mismatch`: what does not add up at it.
+    pub(crate) fn note_endpoint(
+        &mut self,
+        id: EndpointId,
+        [sent, received]: [Counters; 2],
+        mismatch: impl FnOnce() -> Option<String>,
+    ) {
+        if self.broken.is_none() {
+            self.broken = mismatch().map(|what| format!("{id:?}, which is gone: {what}"));
+        }
+        self.endpoints.iter_mut().zip([&sent, &received]).for_each(|(sum, counters)| sum.add(counters));
+        self.note(EndedObject::Endpoint(id), sent, received);
+    }
+
+    /// What all endpoints that have ended had sent and received, and all circuits.
+    pub(crate) fn sums(&self) -> [&[Counters; 2]; 2] {
+        [&self.endpoints, &self.circuits]
+    }
+
+    /// What did not add up at the first endpoint of which that is so.
+    pub(crate) fn broken(&self) -> Option<&str> {
+        self.broken.as_deref()
+    }
+
     /// Keeps what has counted anything.
-    pub(crate) fn note(&mut self, object: EndedObject, sent: Counters, received: Counters) {
+    fn note(&mut self, object: EndedObject, sent: Counters, received: Counters) {
         if sent == Counters::default() && received == Counters::default() {
             return;
         }

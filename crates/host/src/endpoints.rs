@@ -11,7 +11,7 @@ use crate::cycle_limit::ReceiveOutcome;
 use crate::events::disarm;
 use crate::events::machine::{Look, Next, REST, SOFT_BACKUP};
 use crate::events::poll_list::PollList;
-use crate::host_endpoint::{HostEndpoint, PollState};
+use crate::host_endpoint::{HostEndpoint, Life, PollState};
 use borrowers::Borrowers;
 use endpoint::Events;
 pub(crate) use pressure::Pressure;
@@ -53,7 +53,7 @@ pub(crate) struct Endpoints {
     /// Those that go on, or some of whose channels do, as soon as they have caught up.
     awaiting: Vec<EndpointId>,
     /// Those whose applications have SDUs to take; the first is looked at next.
-    receive_progress: VecDeque<EndpointId>,
+    watched: VecDeque<EndpointId>,
     /// One of them was stalled not long ago.
     stalled_until: Time,
     /// When one of them is looked at next.
@@ -84,7 +84,7 @@ impl Endpoints {
 
     /// Takes one in; its number is higher than all others'.
     pub(crate) fn push(&mut self, id: EndpointId, endpoint: HostEndpoint) {
-        let asleep = endpoint.asleep;
+        let asleep = endpoint.life == Life::Asleep;
         self.list.push((id, endpoint));
         if !asleep {
             self.activate(id);
@@ -93,7 +93,8 @@ impl Endpoints {
 
     /// Its memory may be touched from now on.
     pub(crate) fn wake(&mut self, id: EndpointId) {
-        if self.find(id).is_some_and(|endpoint| std::mem::take(&mut endpoint.asleep)) {
+        if let Some(endpoint) = self.find(id).filter(|endpoint| endpoint.life == Life::Asleep) {
+            endpoint.life = Life::Open;
             self.activate(id);
         }
     }
@@ -105,7 +106,7 @@ impl Endpoints {
         for list in [&mut self.active, &mut self.news, &mut self.backlogged, &mut self.resting, &mut self.awaiting] {
             list.retain(|i| *i != id);
         }
-        self.receive_progress.retain(|i| *i != id);
+        self.watched.retain(|i| *i != id);
         // Its memory is a client's, and may take time to end.
         crate::reaper::dispose(self.list.remove(at));
         true
@@ -180,7 +181,7 @@ impl Endpoints {
         for id in found.into_iter().flatten() {
             let wants = |e: &mut HostEndpoint| {
                 let machine = &e.strategy.machine;
-                machine.tells_at_ticks() && !e.pressed && machine.quota(false) > 0 && e.is_waiting()
+                machine.tells_at_ticks() && !e.is_pressed() && machine.quota(false) > 0 && e.is_waiting()
             };
             if self.find(id).is_some_and(wants) {
                 self.unlist(id);
@@ -221,7 +222,7 @@ impl Endpoints {
         for list in [&mut self.news, &mut self.backlogged, &mut self.resting, &mut self.awaiting] {
             list.retain(|i| *i != id);
         }
-        self.receive_progress.retain(|i| *i != id);
+        self.watched.retain(|i| *i != id);
         true
     }
 
@@ -298,7 +299,7 @@ impl Endpoints {
         } else {
             endpoint.tell();
         }
-        let look = Look { worked, waiting: endpoint.is_waiting(), pressed: endpoint.pressed, stalled };
+        let look = Look { worked, waiting: endpoint.is_waiting(), pressed: endpoint.is_pressed(), stalled };
         let next = endpoint.strategy.machine.handle_look(look, now);
         *again |= used_up && next == Next::Stay && endpoint.quota() > 0;
         match next {
@@ -334,7 +335,7 @@ impl Endpoints {
         let lists = [&self.active, &self.news, &self.backlogged];
         lists.into_iter().all(Vec::is_empty)
             && self.borrowers.is_empty()
-            && self.receive_progress.is_empty()
+            && self.watched.is_empty()
             && self.soft.head().is_none()
     }
 

@@ -2,14 +2,16 @@
 
 mod borrowing;
 mod ending;
+mod free_buffers;
 mod parcels;
+mod progress;
 mod receiving;
 mod sums;
 
 pub(crate) use ending::Unloading;
 
 use crate::channels::Channels;
-use crate::cycle_limit::ReceiveOutcome;
+use crate::cycle_limit::{OutcomeMeter, ReceiveOutcome};
 use crate::events::poll_list::Slot;
 use crate::events::{self, Bell, Strategy};
 use crate::lent::Lent;
@@ -18,16 +20,17 @@ use crate::path::Path;
 use borrowing::Borrowing;
 pub(crate) use borrowing::{Loan, OrphanedRegions};
 use endpoint::layout::{Descriptor, Geometry, Head, INLINE_OCTETS};
-use endpoint::recycle::Recycle;
 use endpoint::ring::{Consumer, Producer, Which};
 use endpoint::segment::{Segment, SegmentError};
 use endpoint::{Aal, ChannelId, DataPath, Events};
+use free_buffers::FreeBuffers;
 pub(crate) use parcels::Bounds;
+pub(crate) use progress::Pace;
+use progress::Progress;
 pub(crate) use receiving::{Buffer, SduPlace};
 use sar::{SduMeta, Segmentation, aal34};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 use sums::Passed;
 use wire::{Cell, CircuitId, Counters, DropReason, Time, aal5};
 
@@ -57,23 +60,28 @@ pub(crate) enum PollState {
     At(Slot),
 }
 
-/// How an application gets on with what it was given.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ReceiveProgress {
-    /// SDUs that it had taken, ever, ...
-    pub(crate) consumed: u32,
-    /// ... since when.
-    pub(crate) since: Time,
+/// Where an endpoint is in its life; each follows the one before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Life {
+    /// Its memory is not to be touched yet: its application could make that slow.
+    Asleep,
+    /// Its application uses it.
+    Open,
+    /// Its application has gone: no more descriptors are taken.
+    Departing,
+    /// No more SDUs begin to leave.
+    Ending,
 }
 
-impl ReceiveProgress {
-    /// It has taken so many by now: for how long it has taken none.
-    pub(crate) fn idle(&mut self, consumed: u32, now: Time) -> Duration {
-        if self.consumed != consumed {
-            *self = ReceiveProgress { consumed, since: now };
-        }
-        now.since(self.since)
-    }
+/// Who receives what an endpoint sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Receivers {
+    /// Some are not behind.
+    Ready,
+    /// All circuits have credits: these hold it back where one is behind.
+    Lossless,
+    /// All are behind: it pauses for them.
+    Behind,
 }
 
 /// SDUs of one channel that became cells side by side.
@@ -90,19 +98,7 @@ pub struct HostEndpoint {
     pub(crate) segment: Arc<Segment>,
     send: Consumer,
     receive: Producer,
-    free: Consumer,
-    /// Free buffers and posted memory that are in hand.
-    stash: Recycle<Buffer>,
-    /// Which buffers of the segment were in it before, a bit each.
-    used: Box<[u64]>,
-    /// Buffers that the stash keeps at most.
-    most: usize,
-    /// The free ring has not been looked at in this run.
-    look_at_free: bool,
-    /// Descriptors of the free ring that were refused in `round`.
-    refused: usize,
-    /// The round that `refused` counts from.
-    round: Time,
+    buffers: FreeBuffers,
     /// Octets of what was delivered and cannot be seen yet.
     unseen: usize,
     pub(crate) channels: Channels,
@@ -118,28 +114,12 @@ pub struct HostEndpoint {
     pub(crate) poll_state: PollState,
     /// When its last tick was.
     pub(crate) ticked: Option<Time>,
-    /// Its receive ring is nearly full.
-    pub(crate) backlogged: Option<ReceiveProgress>,
-    /// All its receivers are backlogged.
-    pub(crate) pressed: bool,
+    pub(crate) progress: Progress,
+    pub(crate) receivers: Receivers,
     /// Its quota, not the line, limited it this round.
     pub(crate) used_up: bool,
-    /// All circuits on which it sends have credits.
-    pub(crate) lossless: bool,
-    /// Its application has SDUs to take, when that was looked at last.
-    pub(crate) receive_progress: Option<ReceiveProgress>,
-    /// Consumer index at which its application was found to have stopped: until it advances nobody waits for it.
-    stopped: Option<u32>,
-    /// Its memory is not to be touched yet: its application could make that slow.
-    pub(crate) asleep: bool,
-    /// SDUs given and turned away when that was asked last.
-    outcome: (u64, u64),
-    /// When one found the receive ring full last, as that was seen.
-    turned_away: Option<Time>,
-    /// Its application has gone: no more descriptors are taken.
-    departs: bool,
-    /// No more SDUs begin to leave.
-    ending: bool,
+    pub(crate) life: Life,
+    outcome: OutcomeMeter,
     /// It was asked to say when it has caught up: there is more for it.
     pub(crate) held_back: bool,
     /// It was asked to ring while SDUs wait for a line, a pacer or credits.
@@ -153,17 +133,10 @@ impl HostEndpoint {
     /// The host's ends of a fresh segment. `bell` is rung when the client sleeps and there is news.
     pub fn new(segment: Arc<Segment>, events: Events, path: DataPath, bell: Option<Bell>) -> Self {
         let geometry = *segment.geometry();
-        let most = (geometry.buffers + geometry.free_ring) as usize;
         HostEndpoint {
             send: Consumer::new(&segment, Which::Send),
             receive: Producer::new(&segment, Which::Receive),
-            free: Consumer::new(&segment, Which::Free),
-            stash: Recycle::new(geometry.buffer_octets as usize, most),
-            used: vec![0; (geometry.buffers as usize).div_ceil(64)].into(),
-            most,
-            look_at_free: true,
-            refused: 0,
-            round: Time::ZERO,
+            buffers: FreeBuffers::new(&segment),
             unseen: 0,
             channels: Channels::default(),
             lingering: BTreeSet::new(),
@@ -174,17 +147,11 @@ impl HostEndpoint {
             strategy: Strategy::new(events, geometry.send_ring, bell),
             poll_state: PollState::Not,
             ticked: None,
-            backlogged: None,
-            pressed: false,
+            progress: Progress::default(),
+            receivers: Receivers::Ready,
             used_up: false,
-            lossless: false,
-            receive_progress: None,
-            stopped: None,
-            asleep: false,
-            outcome: (0, 0),
-            turned_away: None,
-            departs: false,
-            ending: false,
+            life: Life::Open,
+            outcome: OutcomeMeter::default(),
             held_back: false,
             asked: false,
             passed: Passed::default(),
@@ -224,7 +191,8 @@ impl HostEndpoint {
     pub(crate) fn show(&mut self) {
         self.receive.publish();
         self.send.publish();
-        (self.unseen, self.look_at_free) = (0, true);
+        self.unseen = 0;
+        self.buffers.end_run();
     }
 
     /// Lets a client go on that waits for room, if there is some.
@@ -237,14 +205,7 @@ impl HostEndpoint {
     /// SDUs that came for it since this was asked last.
     #[inline]
     pub(crate) fn take_receive_outcome(&mut self, now: Time) -> ReceiveOutcome {
-        let (given, turned_away) = (self.passed.pushed, self.received.dropped(DropReason::RingFull));
-        let before = std::mem::replace(&mut self.outcome, (given, turned_away));
-        let turned_away = turned_away.wrapping_sub(before.1);
-        if turned_away > 0 {
-            self.turned_away = Some(now);
-        }
-        let outcome = ReceiveOutcome { given: given.wrapping_sub(before.0), turned_away, others: 0 };
-        outcome.of(self.turned_away, now)
+        self.outcome.take(self.passed.pushed, self.received.dropped(DropReason::RingFull), now)
     }
 
     /// Whether it keeps the host's thread awake whatever happens.
@@ -289,18 +250,23 @@ impl HostEndpoint {
     /// How many SDUs may leave until the strategy's next look. Those of an application that has gone all may.
     pub(crate) fn quota(&self) -> u32 {
         let machine = &self.strategy.machine;
-        match self {
-            HostEndpoint { departs: true, .. } => u32::MAX,
-            HostEndpoint { lossless: true, .. } => machine.lossless_quota(),
-            HostEndpoint { pressed, .. } => machine.quota(*pressed),
+        match self.receivers {
+            _ if self.is_departing() => u32::MAX,
+            Receivers::Lossless => machine.lossless_quota(),
+            receivers => machine.quota(receivers == Receivers::Behind),
         }
+    }
+
+    /// Whether all that it sends to are behind.
+    pub(crate) fn is_pressed(&self) -> bool {
+        self.receivers == Receivers::Behind
     }
 
     /// Moves up to `most` descriptors from the ring into the queues of their channels; counts those without a channel,
     /// and those whose channel is closed, whatever is open at its place by now.
     pub(crate) fn take_up(&mut self, most: usize) {
         let mut refused = 0;
-        for _ in 0..if self.departs { 0 } else { most } {
+        for _ in 0..if self.is_departing() { 0 } else { most } {
             let channels = &self.channels;
             let Some(taken) = self.outbound.take(&mut self.send, |channel| channels.check_sends(channel)) else {
                 break;
@@ -325,7 +291,7 @@ impl HostEndpoint {
             if self.outbound.leaving(channel).is_some() {
                 return true;
             }
-            if self.ending {
+            if self.life == Life::Ending {
                 return false;
             }
             let Some(descriptor) = self.outbound.first(channel).copied() else { return false };
@@ -384,7 +350,7 @@ impl HostEndpoint {
         (most_pdus, parcels): (u32, bool),
     ) -> Run {
         let mut run = Run::default();
-        if self.ending || self.outbound.is_leaving(channel) {
+        if self.life == Life::Ending || self.outbound.is_leaving(channel) {
             return run;
         }
         while run.pdus < most_pdus

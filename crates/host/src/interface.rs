@@ -5,13 +5,13 @@ mod opening;
 mod status;
 
 use crate::alarms::{NEW_POINT, OAM_WORK, ROUND_OAM};
+use crate::answers::Answers;
 use crate::channels::EndpointId;
 use crate::circuit::{BackloggedCircuits, Circuit, CircuitConfig, Credits};
 use crate::circuits::Circuits;
-use crate::cycle_limit::ReceiveOutcome;
-use crate::ended::{Ended, EndedObject};
-use crate::endpoints::{Endpoints, Pressure};
-use crate::host_endpoint::{AttachError, HostEndpoint};
+use crate::ended::Ended;
+use crate::endpoints::Endpoints;
+use crate::host_endpoint::{AttachError, HostEndpoint, Life};
 use crate::intake::Intake;
 use crate::outward::send_cell;
 use departing::Departing;
@@ -23,16 +23,12 @@ pub use status::EndpointStatus;
 use std::any::Any;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use wire::oam::Location;
-use wire::{Cell, CircuitId, Counters, DropReason, Time};
+use wire::{Cell, CircuitId, Counters, Time};
 
 /// Cells or frames taken from a port in one round.
 const ROUND_CELLS: usize = 4096;
 /// PDUs that one round gives up because their cells stay away. Those beyond it are given up in the next one.
 const ROUND_TIMEOUTS: usize = 1024;
-/// OAM answers that wait for room on the link.
-const MAX_ANSWERS: usize = 256;
-/// Of these, for one label at a port.
-const ANSWERS_OF_ONE: usize = 4;
 
 /// The host interface.
 #[derive(Debug)]
@@ -47,20 +43,14 @@ pub struct HostInterface {
     given_up: BTreeSet<EndpointId>,
     next_id: u64,
     max_endpoints: usize,
-    pub(crate) answers: Vec<(u16, Cell)>,
+    pub(crate) answers: Answers,
     /// What the host is called in OAM cells.
     pub(crate) location: Option<Location>,
     /// Cells and frames of circuits that are not here, and management of paths that has no room.
     pub(crate) stray: Counters,
     /// Cells of a parcel that was cut.
     pub(crate) cut: Vec<Cell>,
-    /// Counters of removed endpoints.
-    gone_endpoints: [Counters; 2],
-    /// The first endpoint whose counters did not add up at its end.
-    broken: Option<String>,
-    /// Counters of removed circuits.
-    gone_circuits: [Counters; 2],
-    /// Counters of removed endpoints and circuits, each by itself, until they are taken.
+    /// Counters of removed endpoints and circuits.
     ended: Ended,
     pub(crate) credits: Credits,
     /// Circuits that keep what their receivers have no room for.
@@ -84,13 +74,10 @@ impl HostInterface {
             given_up: BTreeSet::new(),
             next_id: 1,
             max_endpoints,
-            answers: Vec::with_capacity(MAX_ANSWERS),
+            answers: Answers::default(),
             location: None,
             stray: Counters::default(),
             cut: Vec::new(),
-            gone_endpoints: [Counters::default(); 2],
-            broken: None,
-            gone_circuits: [Counters::default(); 2],
             ended: Ended::default(),
             credits: Credits::default(),
             backlogs: BackloggedCircuits::default(),
@@ -133,10 +120,7 @@ impl HostInterface {
         let endpoint = circuit.receiver.and_then(|u| self.endpoints.find(u.endpoint));
         circuit.close_receiver(endpoint);
         let [sent, received] = [&circuit.sent, &circuit.received].map(|counters| counters.all());
-        for (gone, counters) in self.gone_circuits.iter_mut().zip([&sent, &received]) {
-            gone.add(counters);
-        }
-        self.ended.note(EndedObject::Circuit(id), sent, received);
+        self.ended.note_circuit(id, sent, received);
         true
     }
 
@@ -173,7 +157,7 @@ impl HostInterface {
     /// # Errors
     /// As [`HostInterface::attach`].
     pub fn attach_asleep(&mut self, mut endpoint: HostEndpoint) -> Result<EndpointId, AttachError> {
-        endpoint.asleep = true;
+        endpoint.life = Life::Asleep;
         self.attach(endpoint)
     }
 
@@ -197,13 +181,7 @@ impl HostInterface {
         self.given_up.remove(&id);
         if let Some(endpoint) = self.endpoints.find(id) {
             endpoint.end_lending();
-            if self.broken.is_none() {
-                self.broken = endpoint.mismatch(0).map(|what| format!("{id:?}, which is gone: {what}"));
-            }
-            for (gone, counters) in self.gone_endpoints.iter_mut().zip([endpoint.sent, endpoint.received]) {
-                gone.add(&counters);
-            }
-            self.ended.note(EndedObject::Endpoint(id), endpoint.sent, endpoint.received);
+            self.ended.note_endpoint(id, [endpoint.sent, endpoint.received], || endpoint.mismatch(0));
         }
         self.endpoints.remove(id)
     }
@@ -240,45 +218,6 @@ impl HostInterface {
     /// An endpoint's doorbell rang. False if it did so without a reason.
     pub fn handle_doorbell(&mut self, id: EndpointId) -> bool {
         self.endpoints.handle_doorbell(id)
-    }
-
-    /// The host's thread runs on this processor, counted from 1: its applications are told.
-    pub fn set_processor(&mut self, processor: u32) {
-        self.endpoints.set_processor(processor);
-    }
-
-    pub(crate) fn poll_pressure(&mut self, now: Time) -> Pressure {
-        self.endpoints.poll_pressure(now)
-    }
-
-    /// Forgets those that are behind no more; true if there is one.
-    pub(crate) fn look_at_backlogged(&mut self, now: Time) -> bool {
-        self.endpoints.release_if_caught_up(now);
-        self.endpoints.has_behind_changed()
-    }
-
-    /// Whether some of its endpoints rest until others' applications have caught up.
-    pub(crate) fn awaits(&self) -> bool {
-        self.endpoints.awaits()
-    }
-
-    pub(crate) fn handle_pressure(&mut self, everywhere: Pressure) {
-        self.endpoints.handle_pressure(everywhere);
-    }
-
-    /// SDUs that came for its applications since this was asked last.
-    pub(crate) fn take_receive_outcome(&mut self) -> ReceiveOutcome {
-        self.endpoints.take_receive_outcome()
-    }
-
-    /// Whether an endpoint keeps the host's thread awake whatever happens.
-    pub(crate) fn polls(&mut self) -> bool {
-        self.endpoints.polls()
-    }
-
-    /// The circuits on which applications receive that are behind.
-    pub(crate) fn behind_circuits(&self) -> impl Iterator<Item = CircuitId> {
-        self.endpoints.behind_circuits()
     }
 
     /// At the other ends of these circuits applications are behind: who sends to them, and nobody else, makes way. True
@@ -323,36 +262,22 @@ impl HostInterface {
         self.links.get(usize::from(port)).copied().flatten().is_some_and(|link| link.credit)
     }
 
-    /// Queues an answer to an OAM cell. Who asks on one circuit takes the room of that circuit.
-    ///
-    /// # Errors
-    /// There is none left.
-    pub(crate) fn answer(&mut self, port: u16, cell: Cell) -> Result<(), DropReason> {
-        let same = |(at, waiting): &&(u16, Cell)| *at == port && waiting.circuit() == cell.circuit();
-        let share = self.answers.iter().filter(same).nth(ANSWERS_OF_ONE - 1).is_none();
-        if !share || self.answers.len() >= MAX_ANSWERS {
-            return Err(DropReason::ManagementFull);
-        }
-        self.answers.push((port, cell));
-        Ok(())
-    }
-
     fn send_answers(&mut self, io: &mut NodeIo<'_>) {
         let (circuits, credits, now) = (&mut self.circuits, &mut self.credits, self.now);
-        self.answers.retain(|(port, cell)| {
-            let mut circuit = circuits.at(cell.circuit(), *port).ok();
+        self.answers.send(|port, cell| {
+            let mut circuit = circuits.at(cell.circuit(), port).ok();
             let credit = circuit.as_mut().and_then(|circuit| circuit.credit.as_mut());
             if credit.is_some_and(|credit| credit.sender.room() == 0) {
-                return true;
+                return false;
             }
-            let sent = send_cell(io, usize::from(*port), cell);
+            let sent = send_cell(io, usize::from(port), cell);
             if let (true, Some(circuit)) = (sent, circuit) {
                 circuit.sent.cells = circuit.sent.cells.wrapping_add(1);
                 if let Some(credit) = &mut circuit.credit {
                     credits.sent(circuit.id.key(), credit, 1, now);
                 }
             }
-            !sent
+            sent
         });
     }
 
@@ -500,7 +425,7 @@ impl Node for HostInterface {
     }
 
     fn drop_waiting(&mut self, port: u16, label: Label) {
-        self.answers.retain(|(at, cell)| *at != port || !label.holds(cell.circuit()));
+        self.answers.forget(port, label);
     }
 
     fn as_any_mut(&mut self) -> &mut dyn Any {

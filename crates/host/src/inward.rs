@@ -163,7 +163,7 @@ impl HostInterface {
 
     fn answer_loopback(&mut self, port: u16, cell: &Cell, request: &Loopback) -> Result<(), DropReason> {
         let answer = Function::Loopback(request.returned(self.location));
-        self.answer(port, Cell::new(cell.header(), answer.emit()))
+        self.answers.push(port, Cell::new(cell.header(), answer.emit()))
     }
 
     /// An OAM cell of a circuit that is here, at its port: loopback requests are answered, everything else goes to the

@@ -10,6 +10,7 @@
 #![deny(unsafe_op_in_unsafe_fn)]
 
 mod alarms;
+mod answers;
 mod app_memory;
 pub mod back_pressure;
 mod channels;

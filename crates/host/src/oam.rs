@@ -258,7 +258,7 @@ impl HostInterface {
             // A path's end does not see its channels' cells one by one.
             Function::Activation(activation) if activation.message.is_request() => {
                 let denied = Function::Activation(activation.answered(false));
-                return self.answer(port, Cell::new(header, denied.emit()));
+                return self.answers.push(port, Cell::new(header, denied.emit()));
             }
             _ => {}
         }
@@ -299,7 +299,7 @@ impl HostInterface {
         }
         events.into_iter().for_each(|event| oam.note(header.circuit, event));
         for cell in said {
-            if let Err(reason) = self.answer(port, cell) {
+            if let Err(reason) = self.answers.push(port, cell) {
                 self.stray.drop_one(reason);
             }
         }

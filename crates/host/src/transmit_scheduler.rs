@@ -47,7 +47,7 @@ impl HostInterface {
         let Some((_, endpoint)) = self.endpoints.at(at) else { return false };
         let landed = endpoint.land();
         endpoint.outbound.handle_due(now);
-        if endpoint.pressed {
+        if endpoint.is_pressed() {
             endpoint.strategy.machine.handle_pressure();
         }
         // What waits in the queues of channels for the line or for pacers is no part of the quota: others are behind
@@ -70,7 +70,8 @@ impl HostInterface {
         // come.
         let mut idle = 0;
         // Where all are behind to which it sends, the endpoint rests as a whole; else the channels of those who are.
-        let rests = !endpoint.pressed && !endpoint.is_departing() && endpoint.strategy.machine.rests_for_receivers();
+        let rests =
+            !endpoint.is_pressed() && !endpoint.is_departing() && endpoint.strategy.machine.rests_for_receivers();
         while cells_left > 0 && idle < endpoint.outbound.ready(class) {
             let Some(channel) = endpoint.outbound.next_ready(class) else { break };
             let pressed = rests && endpoint.channels.at(channel).is_some_and(|open| open.pressed);

@@ -566,3 +566,23 @@ fn whatever_comes_each_cell_and_frame_is_accounted_for_at_each_link() {
         .collect();
     assert!((0..2).all(|reason| all.iter().any(|of| of[reason] > 0)), "{all:?}");
 }
+
+#[test]
+fn a_link_from_a_switch_to_itself_carries_all_though_it_is_written_while_it_is_read() {
+    let mut bench = Bench::new(&[CELLS, CELLS]);
+    // What goes out at port 2 comes back at port 3, goes out at port 2 once more, and then leaves.
+    let ends = [2, 3].map(|port| End::Port(bench.switch, port));
+    let there = LinkConfig { carries: CELLS, ..LinkConfig::default() };
+    bench.network.connect(ends[0], ends[1], there).unwrap();
+    bench.route((0, vc("0.100")), (2, vc("0.101")));
+    bench.route((3, vc("0.101")), (2, vc("0.102")));
+    bench.route((3, vc("0.102")), (1, vc("0.103")));
+    let sdus: Vec<Vec<u8>> = (0..20).map(|n| sdu(1000 + n)).collect();
+    for sdu in &sdus {
+        let cells = cells_of("0.100", sdu);
+        let sent = bench.network.external(bench.links[0], Time::ZERO, |io| cells.iter().all(|c| io.put_cell(0, c)));
+        assert_eq!(sent, Some(true));
+    }
+    while bench.network.run(Time::ZERO) {}
+    assert_eq!(sdus_of(&bench.cells(1)), sdus);
+}

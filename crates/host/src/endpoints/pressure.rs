@@ -3,8 +3,8 @@
 use super::Endpoints;
 use crate::channels::EndpointId;
 use crate::events::ask_for_catching_up;
-use crate::events::machine::{LINGER, STALL};
-use crate::host_endpoint::{PollState, ReceiveProgress};
+use crate::events::machine::LINGER;
+use crate::host_endpoint::{Pace, PollState, Receivers};
 use std::collections::HashSet;
 use std::time::Duration;
 use wire::{CircuitId, Time};
@@ -13,9 +13,6 @@ use wire::{CircuitId, Time};
 const REVIEW: Duration = Duration::from_micros(5);
 /// Where an application was stalled, it shares the host's processor, and will for a while.
 const REMEMBER: Duration = Duration::from_millis(10);
-/// An application that has SDUs to take and has taken none for so long has stopped: it waits for something else than
-/// the processor. Shorter would not do: its processor may be another's meanwhile.
-const STOPPED: Duration = Duration::from_millis(5);
 /// What others' ticks bring so soon after an application's own tick is told with it: all clocks of a rate tick
 /// together.
 const WITH_ITS_TICK: Duration = Duration::from_micros(100);
@@ -96,19 +93,23 @@ impl Endpoints {
         let endpoint = &mut self.list[at].1;
         let (mut some, mut all, mut lossless) = (false, true, true);
         for channel in endpoint.channels.iter_mut().filter(|channel| channel.direction.sends()) {
-            channel.pressed = pressed.contains(&channel.circuit.key());
+            channel.pressed = !channel.lossless && pressed.contains(&channel.circuit.key());
             (some, all) = (some || channel.pressed, all && channel.pressed);
             lossless &= channel.lossless;
         }
-        endpoint.lossless = lossless;
+        let receivers = match (some && all, lossless) {
+            (true, _) => Receivers::Behind,
+            (false, true) => Receivers::Lossless,
+            (false, false) => Receivers::Ready,
+        };
         let awaits = some && endpoint.strategy.machine.rests_until_caught_up();
         match self.awaiting.iter().position(|i| *i == id) {
             Some(place) if !awaits => _ = self.awaiting.swap_remove(place),
             None if awaits => self.awaiting.push(id),
             _ => {}
         }
-        let all = some && all;
-        if std::mem::replace(&mut endpoint.pressed, all) && !all && self.resting.contains(&id) {
+        let before = std::mem::replace(&mut endpoint.receivers, receivers);
+        if before == Receivers::Behind && receivers != before && self.resting.contains(&id) {
             self.resting.retain(|i| *i != id);
             self.activate(id);
         }
@@ -129,15 +130,21 @@ impl Endpoints {
         if !endpoint.strategy.has_news() {
             return;
         }
-        let protected = endpoint.strategy.machine.is_protected();
-        if protected && !lossless && endpoint.backlogged.is_none() && endpoint.falls_behind() && !endpoint.has_stopped()
-        {
-            endpoint.backlogged = Some(ReceiveProgress { consumed: endpoint.consumed(), since: now });
+        let watched = endpoint.watch(now);
+        let behind = endpoint.strategy.machine.is_protected()
+            && !lossless
+            && !endpoint.progress.is_backlogged()
+            && endpoint.falls_behind()
+            && !endpoint.has_stopped();
+        if behind {
+            endpoint.progress.set_backlogged(true);
             self.backlogged.push(id);
             self.progress = now;
             self.backlogged_changed = true;
         }
-        self.watch(id, now);
+        if watched {
+            self.watched.push_back(id);
+        }
         let Some(endpoint) = self.find(id) else { return };
         let in_each_round = matches!(endpoint.poll_state, PollState::Next | PollState::Always);
         let told_later = match endpoint.strategy.machine.tells_at_ticks() {
@@ -154,43 +161,28 @@ impl Endpoints {
         }
     }
 
-    /// Its application has something to take: looks whether it does.
-    fn watch(&mut self, id: EndpointId, now: Time) {
-        let Some(endpoint) = self.find(id) else { return };
-        if endpoint.receive_progress.is_some() || endpoint.has_stopped() {
-            return;
-        }
-        endpoint.receive_progress = Some(ReceiveProgress { consumed: endpoint.consumed(), since: now });
-        self.receive_progress.push_back(id);
-    }
-
     /// Looks how one of those gets on.
     pub(super) fn review(&mut self, now: Time) {
         if now < self.next_review {
             return;
         }
-        let Some(id) = self.receive_progress.pop_front() else { return };
+        let Some(id) = self.watched.pop_front() else { return };
         self.next_review = now + REVIEW;
         let Some(endpoint) = self.find(id) else { return };
-        let Some(mut receive_progress) = endpoint.receive_progress.take() else { return };
         if endpoint.has_taken_all() {
-            return;
+            return endpoint.progress.forget();
         }
-        let idle = receive_progress.idle(endpoint.consumed(), now);
-        if idle >= STOPPED {
-            endpoint.note_stopped();
-            return;
-        } else if idle >= STALL {
+        if endpoint.pace(now) == Pace::Stalled {
             self.stalled_until = now + REMEMBER;
         }
-        if let Some(endpoint) = self.find(id) {
-            endpoint.receive_progress = Some(receive_progress);
-            self.receive_progress.push_back(id);
+        if self.find(id).is_some_and(|endpoint| endpoint.progress.is_watched()) {
+            self.watched.push_back(id);
         }
     }
 
-    /// Whether somebody has fallen behind or caught up since that was last told.
-    pub(crate) fn has_behind_changed(&self) -> bool {
+    /// The same before a round. Whether somebody has fallen behind or caught up since that was last told.
+    pub(crate) fn look_at_backlogged(&mut self, now: Time) -> bool {
+        self.release_if_caught_up(now);
         self.backlogged_changed
     }
 
@@ -203,18 +195,17 @@ impl Endpoints {
         let before = backlogged.len();
         backlogged.retain(|id| {
             let Some(endpoint) = self.find(*id) else { return false };
-            let caught_up = endpoint.caught_up();
-            let Some(mut progress) = endpoint.backlogged.take() else { return false };
-            let idle = progress.idle(endpoint.consumed(), now);
-            if caught_up || idle >= STOPPED {
-                if !caught_up {
-                    endpoint.note_stopped();
-                }
+            let (caught_up, pace) = (endpoint.caught_up(), endpoint.pace(now));
+            if pace == Pace::Stopped {
+                self.watched.retain(|watched| watched != id);
+            }
+            let Some(endpoint) = self.find(*id) else { return false };
+            if caught_up || pace == Pace::Stopped {
+                endpoint.progress.set_backlogged(false);
                 ask_for_catching_up(&endpoint.segment, false);
                 return false;
             }
-            endpoint.backlogged = Some(progress);
-            if idle.is_zero() {
+            if pace == Pace::Takes {
                 self.progress = now;
             }
             true

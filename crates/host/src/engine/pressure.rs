@@ -22,7 +22,7 @@ impl ShardLoop {
         }
         let mut changed = false;
         for id in &self.hosts {
-            changed |= shard.peek_node::<HostInterface>(*id).is_some_and(|host| host.look_at_backlogged(now));
+            changed |= shard.peek_node::<HostInterface>(*id).is_some_and(|host| host.endpoints.look_at_backlogged(now));
         }
         if changed {
             self.share_pressure(shard, names, now);
@@ -35,8 +35,8 @@ impl ShardLoop {
         let (mut everywhere, mut awaited) = (Pressure::default(), false);
         for id in &self.hosts {
             let Some(host) = shard.peek_node::<HostInterface>(*id) else { continue };
-            merge(&mut everywhere, host.poll_pressure(now));
-            awaited |= host.awaits();
+            merge(&mut everywhere, host.endpoints.poll_pressure(now));
+            awaited |= host.endpoints.awaits();
         }
         let changed = everywhere.changed || std::mem::take(&mut self.hosts_changed);
         everywhere.changed = false;
@@ -57,13 +57,13 @@ impl ShardLoop {
         self.pressure = Some(everywhere);
         for id in &self.hosts {
             if let Some(host) = shard.node_mut::<HostInterface>(*id) {
-                host.handle_pressure(everywhere);
+                host.endpoints.handle_pressure(everywhere);
             }
         }
     }
 
     fn awaits(&self, shard: &mut Shard) -> bool {
-        self.hosts.iter().any(|id| shard.peek_node::<HostInterface>(*id).is_some_and(|host| host.awaits()))
+        self.hosts.iter().any(|id| shard.peek_node::<HostInterface>(*id).is_some_and(|host| host.endpoints.awaits()))
     }
 
     /// Tells the other shards how it is `here`, and hears how it is everywhere.
@@ -141,8 +141,10 @@ impl ShardLoop {
     fn backlogged(&self, shard: &mut Shard) -> Vec<BackloggedCircuit> {
         let mut backlogged = Vec::new();
         for id in &self.hosts {
-            let circuits: Vec<CircuitId> =
-                shard.peek_node::<HostInterface>(*id).map(|host| host.behind_circuits().collect()).unwrap_or_default();
+            let circuits: Vec<CircuitId> = shard
+                .peek_node::<HostInterface>(*id)
+                .map(|host| host.endpoints.behind_circuits().collect())
+                .unwrap_or_default();
             let name = shard.node_name(*id).unwrap_or_default();
             backlogged.extend(circuits.into_iter().map(|circuit| (*id, name.to_owned(), circuit)));
         }

@@ -310,7 +310,7 @@ impl ShardLoop {
         if std::mem::replace(&mut self.processor, processor) != processor {
             for id in &self.hosts {
                 if let Some(host) = shard.peek_node::<HostInterface>(*id) {
-                    host.set_processor(processor);
+                    host.endpoints.set_processor(processor);
                 }
             }
         }
@@ -370,9 +370,9 @@ impl ShardLoop {
         let mut outcome = ReceiveOutcome::default();
         for id in &self.hosts {
             let host = shard.peek_node::<HostInterface>(*id);
-            outcome.add(host.map(HostInterface::take_receive_outcome).unwrap_or_default());
+            outcome.add(host.map(|host| host.endpoints.take_receive_outcome()).unwrap_or_default());
         }
-        let mut polls = |id: &NodeId| shard.peek_node::<HostInterface>(*id).is_some_and(HostInterface::polls);
+        let mut polls = |id: &NodeId| shard.peek_node::<HostInterface>(*id).is_some_and(|host| host.endpoints.polls());
         if !self.cycle_limit.is_in_vain(outcome) || self.hosts.iter().any(&mut polls) {
             return false;
         }

@@ -1,7 +1,7 @@
 //! How an endpoint, a circuit of it or a channel ends: what was pushed is sent, given up in a way that receivers
 //! understand, or dropped and counted.
 
-use super::HostEndpoint;
+use super::{HostEndpoint, Life};
 use endpoint::ChannelId;
 use wire::{CircuitId, DropReason};
 
@@ -17,7 +17,7 @@ pub(crate) enum Unloading {
 impl HostEndpoint {
     /// Its application has gone: what is in the send ring now is all that is still sent. False if that is nothing.
     pub(crate) fn depart(&mut self) -> bool {
-        if self.asleep {
+        if self.life == Life::Asleep {
             return false;
         }
         self.end_lending();
@@ -25,7 +25,7 @@ impl HostEndpoint {
         self.send.freeze();
         self.take_up(self.geometry().send_ring as usize);
         self.strategy.forget_bell();
-        self.departs = true;
+        self.life = Life::Departing;
         !self.outbound.is_empty()
     }
 
@@ -38,18 +38,18 @@ impl HostEndpoint {
 
     /// Whether its application has gone.
     pub(crate) fn is_departing(&self) -> bool {
-        self.departs
+        self.life >= Life::Departing
     }
 
     /// Whether all that its application left has been sent.
     pub(crate) fn has_left(&self) -> bool {
-        self.departs && self.outbound.is_empty()
+        self.is_departing() && self.outbound.is_empty()
     }
 
     /// Begins with no more SDUs, and gives up those that are leaving in a way that their receivers understand. True if
     /// [`HostEndpoint::is_ending`].
     pub(crate) fn end(&mut self) -> bool {
-        self.ending = true;
+        self.life = Life::Ending;
         self.land();
         let busy: Vec<u32> = self.outbound.busy().collect();
         for channel in busy {
@@ -101,7 +101,7 @@ impl HostEndpoint {
     /// SDUs that are leaving. Says of which circuit how many were dropped. True if there may be more. The first call
     /// decides where the ring ends, so the application cannot prolong this by pushing more.
     pub(crate) fn unload(&mut self, what: Unloading, most: usize, mut dropped: impl FnMut(CircuitId, u64)) -> bool {
-        if self.asleep || self.departs {
+        if self.life != Life::Open {
             return false;
         }
         self.send.freeze();

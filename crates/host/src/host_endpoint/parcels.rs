@@ -1,6 +1,6 @@
 //! SDUs that leave in parcels ([`net::parcel`]).
 
-use super::{HostEndpoint, Run};
+use super::{HostEndpoint, Life, Run};
 use crate::outbound::MOST_CELLS;
 use endpoint::DataPath;
 use endpoint::layout::{Descriptor, INLINE_OCTETS};
@@ -49,7 +49,7 @@ impl HostEndpoint {
 
     /// A channel's oldest SDU, if that is one for a parcel.
     pub(crate) fn begins_parcel(&self, channel: u32) -> Option<SduAt> {
-        if self.ending || self.outbound.is_leaving(channel) {
+        if self.life == Life::Ending || self.outbound.is_leaving(channel) {
             return None;
         }
         self.for_parcel(self.outbound.first(channel)?)

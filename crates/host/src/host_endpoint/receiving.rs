@@ -2,6 +2,7 @@
 //! behind.
 
 use super::HostEndpoint;
+use super::progress::Pace;
 use crate::app_memory::At;
 use crate::events;
 use endpoint::DataPath;
@@ -12,9 +13,6 @@ use wire::{DropReason, Time};
 
 /// Buffers that are taken from the free ring for each one that is used, at most.
 const FREED_AT_ONCE: usize = 64;
-/// Descriptors of the free ring that lead to no buffer and are taken in one round, at most: what an application gives
-/// without sense costs a round the same whether one SDU comes for it or thousands.
-const REFUSED_IN_A_ROUND: usize = 64;
 /// Octets of SDUs, each with its descriptor, that are delivered before the application is let see them: a run is shown
 /// once, but no application waits for more than this.
 const SHOWN_AT_ONCE: usize = 8192;
@@ -37,21 +35,20 @@ impl HostEndpoint {
         self.receive.backlog(0) == 0
     }
 
-    /// Its application takes nothing, and nobody waits for it until it does.
-    pub(crate) fn note_stopped(&mut self) {
-        self.stopped = Some(self.consumed());
-    }
-
-    /// Whether its application has taken nothing since that was noted.
+    /// Whether its application has stopped: nobody waits for it.
     pub(crate) fn has_stopped(&mut self) -> bool {
-        let consumed = self.consumed();
-        self.stopped.take_if(|at| *at != consumed);
-        self.stopped.is_some()
+        self.progress.has_stopped(self.receive.consumed())
     }
 
-    /// How many SDUs its application has taken, ever (wraps).
-    pub(crate) fn consumed(&mut self) -> u32 {
-        self.receive.consumed()
+    /// What its application does with what it has to take.
+    pub(crate) fn pace(&mut self, now: Time) -> Pace {
+        self.progress.look(self.receive.consumed(), now)
+    }
+
+    /// Its application has something to take. False if that was known, or it has stopped.
+    pub(crate) fn watch(&mut self, now: Time) -> bool {
+        // The application writes to the line of its index: that is read only where it matters.
+        !self.progress.is_watched() && self.progress.watch(self.receive.consumed(), now)
     }
 
     /// Whether its receive ring takes one more descriptor.
@@ -77,20 +74,20 @@ impl HostEndpoint {
     /// A buffer to receive into.
     #[inline]
     pub(crate) fn take_buffer(&mut self) -> Option<Buffer> {
-        if std::mem::take(&mut self.look_at_free) || self.stash.is_empty() {
+        if self.buffers.wants_reading() {
             self.collect_free();
         }
-        self.stash.take()
+        self.buffers.take()
     }
 
     /// Takes buffers from the free ring. True if there may be more.
     pub(super) fn collect_free(&mut self) -> bool {
         // A hostile client could fill the ring with nonsense: a bounded look.
         let mut left = FREED_AT_ONCE;
-        while left > 0 && self.refused < REFUSED_IN_A_ROUND {
-            let Some(d) = self.free.peek() else { break };
+        while left > 0
+            && let Some(d) = self.buffers.read()
+        {
             left -= 1;
-            self.free.advance_unseen();
             let free = match d.head.buffer {
                 Descriptor::OWN if self.path.kind() == DataPath::SingleCopy => {
                     let octets = d.head.octets as usize;
@@ -107,23 +104,24 @@ impl HostEndpoint {
                 },
             };
             match free {
-                Some(free) => self.stash(free),
+                Some(free) => {
+                    self.passed.freed += 1;
+                    self.passed.surplus += u64::from(!self.buffers.keep(free));
+                }
                 None => {
-                    self.refused += 1;
+                    self.buffers.refuse();
                     self.received.drop_one(DropReason::BadDescriptor);
                 }
             }
         }
-        self.free.publish();
+        self.buffers.publish();
         left == 0
     }
 
     /// A round at this time gives it something, or takes something back: the first says that as many descriptors may be
     /// refused again.
     pub(crate) fn note_round(&mut self, now: Time) {
-        if self.round != now {
-            (self.round, self.refused) = (now, 0);
-        }
+        self.buffers.note_round(now);
     }
 
     /// The memory of a buffer, to reassemble into.
@@ -140,23 +138,7 @@ impl HostEndpoint {
 
     /// Keeps a buffer whose PDU failed for the next one.
     pub(crate) fn keep_buffer(&mut self, buffer: Buffer) {
-        self.stash.put_back(buffer);
-    }
-
-    fn stash(&mut self, buffer: Buffer) {
-        self.passed.freed += 1;
-        // More than were ever given cannot come back, but a hostile client may give one twice.
-        if self.stash.len() >= self.most {
-            self.passed.surplus += 1;
-            return;
-        }
-        match buffer {
-            Buffer::Segment(index) if self.used[index as usize / 64] & 1 << (index % 64) == 0 => {
-                self.used[index as usize / 64] |= 1 << (index % 64);
-                self.stash.put_fresh(buffer);
-            }
-            _ => self.stash.put(buffer),
-        }
+        self.buffers.put_back(buffer);
     }
 
     /// Delivers an SDU: in `buffer`, or in `inline` if that is `None`.
@@ -289,6 +271,7 @@ pub(crate) enum Buffer {
 
 #[cfg(test)]
 mod tests {
+    use super::super::free_buffers::REFUSED_IN_A_ROUND;
     use super::*;
     use endpoint::segment::Segment;
     use endpoint::{Events, Geometry, Local};
@@ -331,7 +314,7 @@ mod tests {
             assert!(client.free.push(Head::of_buffer(2)));
             host.collect_free();
         }
-        assert_eq!((host.stash.len(), host.passed.freed, host.passed.surplus), (20, 25, 5));
+        assert_eq!((host.buffers.len(), host.passed.freed, host.passed.surplus), (20, 25, 5));
         assert_eq!(host.mismatch(0), None);
     }
 

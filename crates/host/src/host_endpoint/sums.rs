@@ -44,7 +44,7 @@ impl HostEndpoint {
     /// that counts as received is in the receive ring; every buffer of the free ring is at hand, delivered, or one of
     /// `held`, which PDUs that are arriving have.
     pub(crate) fn mismatch(&self, held: u64) -> Option<String> {
-        let (passed, waiting, stash) = (&self.passed, self.outbound.queued(), self.stash.len() as u64);
+        let (passed, waiting, stash) = (&self.passed, self.outbound.queued(), self.buffers.len() as u64);
         let sent = self.sent.pdus.wrapping_add(passed.oam_sent + self.sent.dropped_total()).wrapping_add(waiting);
         let received = self.received.pdus.wrapping_add(passed.oam);
         let buffers = stash + held + passed.with_buffer + passed.surplus;

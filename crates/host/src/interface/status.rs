@@ -90,7 +90,7 @@ impl HostInterface {
             .endpoints
             .iter()
             .find_map(|(id, endpoint)| endpoint.mismatch(held(*id)).map(|what| format!("{id:?}: {what}")));
-        self.broken.clone().or(of_rings).or_else(|| self.mismatch_with_circuits())
+        self.ended.broken().map(str::to_owned).or(of_rings).or_else(|| self.mismatch_with_circuits())
     }
 
     fn mismatch_with_circuits(&self) -> Option<String> {
@@ -99,15 +99,14 @@ impl HostInterface {
                 [pdus.wrapping_add(more_pdus), octets.wrapping_add(more_octets)]
             })
         };
-        let [sent, received] = &self.gone_endpoints;
+        let [[sent, received], [circuits_sent, circuits_received]] = self.ended.sums();
         let endpoints = [
             sum(sent, &mut self.endpoints.iter().map(|(_, e)| [e.sent.pdus, e.sent.octets])),
             sum(received, &mut self.endpoints.iter().map(|(_, e)| [e.received.pdus, e.received.octets])),
         ];
-        let [sent, received] = &self.gone_circuits;
         let circuits = [
-            sum(sent, &mut self.circuits.values().map(|c| [c.sent.pdus, c.sent.octets])),
-            sum(received, &mut self.circuits.values().map(|c| [c.received.pdus, c.received.octets])),
+            sum(circuits_sent, &mut self.circuits.values().map(|c| [c.sent.pdus, c.sent.octets])),
+            sum(circuits_received, &mut self.circuits.values().map(|c| [c.received.pdus, c.received.octets])),
         ];
         (endpoints != circuits)
             .then(|| format!("PDUs and octets, sent and received: endpoints {endpoints:?}, circuits {circuits:?}"))
