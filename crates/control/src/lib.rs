@@ -29,6 +29,7 @@ pub mod folder;
 mod gathering;
 pub mod history;
 mod hops;
+pub mod import;
 pub mod intent;
 pub mod kinds;
 pub mod lines;

@@ -3,6 +3,7 @@
 mod calls;
 mod chance;
 mod description;
+mod imports;
 mod mappings;
 mod notations;
 mod plan;

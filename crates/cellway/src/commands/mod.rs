@@ -11,6 +11,7 @@ pub(crate) mod drops;
 pub(crate) mod elsewhere;
 pub(crate) mod explain;
 pub(crate) mod export;
+pub(crate) mod import;
 pub(crate) mod ip;
 pub(crate) mod lane;
 pub(crate) mod link;

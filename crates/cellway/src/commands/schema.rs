@@ -7,6 +7,7 @@ use anyhow::{Context as _, Result};
 use clap::Args;
 use control::calls::report::CallsStatus;
 use control::config::{File, Whole};
+use control::import::Imported;
 use control::protocol::{Applied, Checked, Done, Exported, LinkAdded, LinkRemoved, LinkSet, TrialEnded, Up, Upgraded};
 use control::reference;
 use control::results::demo::Demo;
@@ -52,6 +53,7 @@ printed! {
     Applied: "apply", "reset";
     TrialEnded: "confirm";
     Exported: "export";
+    Imported: "import";
     Up: "up";
     Checked: "config check";
     Upgraded: "config upgrade";

@@ -84,6 +84,7 @@ pub const ROWS: &[Row] = &[
     asks("drops", &[], Itself, Ok(&["nowhere"])),
     alone("explain", &["no_buffer"], Itself, Err("a reason that there is not is wrong usage")),
     asks("export", &[], Itself, NOTHING_TO_REFUSE),
+    alone("import", &["{dir}/hosts.atm"], Itself, Ok(&["{dir}/none.atm"])),
     asks("circuit list", &[], Itself, NOTHING_TO_REFUSE),
     asks("circuit add", &["alpha 0.300", "beta 0.300"], Itself, Ok(&["alpha 0.100", "beta 0.301"])),
     asks("circuit remove", &["alpha 0.109", "beta 0.109"], Itself, Ok(&["alpha 9.9", "beta 9.9"])),
