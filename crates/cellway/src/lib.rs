@@ -36,7 +36,7 @@ use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
     apply, call, capture, circuit, config, demo, doctor, drops, elsewhere, explain, export, import, ip, lane, link,
-    myrinet, oam, ping, recording, relay, run, status, trace, transfer, up, vm,
+    myrinet, oam, ping, recording, relay, rename, run, status, trace, transfer, up, vm,
 };
 use context::Context;
 use std::path::PathBuf;
@@ -83,6 +83,8 @@ enum Command {
     Confirm(apply::Confirm),
     /// Print the running network as a description
     Export(export::Export),
+    /// Give a host or switch another name
+    Rename(rename::Rename),
     /// Make a description of other software's files: GNS3, dynagen, linux-atm
     Import(import::Import),
     /// Undo what commands have changed: back to the description
@@ -206,6 +208,7 @@ fn perform(context: &Context, command: &Command) -> Result<()> {
         Command::Apply(apply) => apply::run(context, apply),
         Command::Confirm(confirm) => apply::confirm(context, confirm),
         Command::Export(export) => export::run(context, export),
+        Command::Rename(rename) => rename::run(context, rename),
         Command::Import(import) => import::run(context, import),
         Command::Reset(reset) => export::reset(context, reset),
         Command::Config(command) => config::run(context, command),

@@ -16,6 +16,7 @@ mod interface;
 mod link;
 pub(crate) mod mappings;
 pub mod quantity;
+mod renamed;
 mod shell;
 mod shown;
 pub mod signalling;
@@ -77,6 +78,8 @@ pub struct Config {
     pub folder: PathBuf,
     /// Keys by old names.
     pub renamed: Vec<Diagnostic>,
+    /// Former names of stations, with those that they have now.
+    former: BTreeMap<String, String>,
     /// The place in the text's `[[link]]` of each link, and in `[[circuit]]` of each circuit.
     places: [Vec<usize>; 2],
 }

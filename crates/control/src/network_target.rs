@@ -184,6 +184,12 @@ impl Target for NetworkTarget<'_> {
                     None => Step::AddStation { name: name.clone(), kind, max_endpoints },
                 }
             }
+            Step::RenameStation { from, to } => {
+                self.fabric.rename_station(self.network, from, to)?;
+                let links = std::mem::take(&mut self.links.ids).into_iter();
+                self.links.ids = links.map(|(link, id)| (link.renamed(from, to), id)).collect();
+                Step::RenameStation { from: to.clone(), to: from.clone() }
+            }
             Step::ChangeHost { name, max_endpoints } => {
                 let host = self.host(name)?;
                 let had = host.max_endpoints();

@@ -8,6 +8,7 @@ mod mappings;
 mod notations;
 mod plan;
 mod reload;
+mod renames;
 mod restarts;
 mod reused;
 mod shards;

@@ -20,6 +20,7 @@ pub(crate) mod oam;
 pub(crate) mod ping;
 pub(crate) mod recording;
 pub(crate) mod relay;
+pub(crate) mod rename;
 pub(crate) mod report;
 pub(crate) mod run;
 pub mod schema;

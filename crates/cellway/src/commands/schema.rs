@@ -46,7 +46,7 @@ printed! {
     Status: "status";
     Vec<CircuitStatus>: "circuit list";
     Vec<LinkStatus>: "link list";
-    Done: "circuit add", "circuit remove";
+    Done: "circuit add", "circuit remove", "rename";
     LinkAdded: "link add";
     LinkSet: "link up", "link down";
     LinkRemoved: "link remove";
