@@ -38,8 +38,8 @@ pub use commands::{schema, ttcp};
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
-    apply, call, capture, circuit, config, demo, doctor, drops, elsewhere, explain, export, graph, inject, ip, lane, link,
-    myrinet, oam, ping, recording, relay, run, status, top, trace, transfer, up, vm,
+    apply, call, capture, circuit, config, demo, doctor, drops, elsewhere, explain, export, graph, import, inject, ip, lane,
+    link, myrinet, oam, ping, recording, relay, rename, run, status, top, trace, transfer, up, vm,
 };
 use context::Context;
 use std::path::PathBuf;
@@ -86,6 +86,10 @@ enum Command {
     Confirm(apply::Confirm),
     /// Print the running network as a description
     Export(export::Export),
+    /// Give a host or switch another name
+    Rename(rename::Rename),
+    /// Make a description of other software's files: GNS3, dynagen, linux-atm
+    Import(import::Import),
     /// Undo what commands have changed: back to the description
     Reset(export::Reset),
     /// Check or show a description without running it
@@ -217,6 +221,8 @@ fn perform(context: &Context, command: &Command) -> Result<()> {
         Command::Apply(apply) => apply::run(context, apply),
         Command::Confirm(confirm) => apply::confirm(context, confirm),
         Command::Export(export) => export::run(context, export),
+        Command::Rename(rename) => rename::run(context, rename),
+        Command::Import(import) => import::run(context, import),
         Command::Reset(reset) => export::reset(context, reset),
         Command::Config(command) => config::run(context, command),
         Command::Status(status) => status::run(context, status),

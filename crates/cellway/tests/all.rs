@@ -2,6 +2,7 @@
 
 mod adapters;
 mod between_machines;
+mod brought;
 mod captures;
 mod classical;
 mod classroom;

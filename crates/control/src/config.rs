@@ -18,6 +18,7 @@ mod link;
 pub(crate) mod mappings;
 mod pseudowire;
 pub mod quantity;
+mod renamed;
 mod shell;
 mod shown;
 pub mod signalling;
@@ -81,6 +82,8 @@ pub struct Config {
     pub folder: PathBuf,
     /// Keys by old names.
     pub renamed: Vec<Diagnostic>,
+    /// Former names of stations, with those that they have now.
+    former: BTreeMap<String, String>,
     /// The place in the text's `[[link]]` of each link, and in `[[circuit]]` of each circuit.
     places: [Vec<usize>; 2],
 }

@@ -426,6 +426,25 @@ impl Controller {
         Ok(outcome)
     }
 
+    /// Gives a host or switch another name; nothing that passes is interrupted.
+    ///
+    /// # Errors
+    /// Why it cannot be; everything is as it was.
+    pub fn rename<'a>(
+        &self,
+        from: &str,
+        to: &str,
+        asking: impl Into<Asking<'a>>,
+        may: May<'_>,
+    ) -> Result<ChangeOutcome> {
+        let asking = &asking.into();
+        let mut intent = self.intent_to_change(asking, may)?;
+        let prepared = intent.prepare_renamed(from, to)?;
+        let outcome = self.carry_out(&mut intent, prepared, asking)?;
+        *self.placement() = Arc::new(placement::of(intent.config()));
+        Ok(outcome)
+    }
+
     /// Takes a link down, or up again.
     ///
     /// # Errors

@@ -5,6 +5,7 @@
 //! kept ([`Intent::commit`]) or given up ([`Intent::abandon`]). One change is under way at a time.
 
 mod joining;
+mod renaming;
 mod trials;
 
 use crate::asking::Asking;
@@ -59,6 +60,14 @@ enum Next {
     Up(ObjectId, bool),
     /// What a peer wants is known already.
     Peer(ObjectId),
+    /// All that there is has another name of a station in it.
+    Renamed {
+        config: Box<Config>,
+        file: Objects,
+        commands: Commands,
+        applied: Objects,
+        names: [String; 2],
+    },
 }
 
 impl Prepared {
@@ -213,12 +222,13 @@ impl Intent {
     /// # Errors
     /// All that cannot be.
     pub fn prepare_description(&mut self, wanted: Config, links: &Understood) -> Result<Prepared, Impossible> {
-        let file = file::objects(&wanted);
         let mut commands = self.commands.clone();
         // A restart: what commands had added and removed is so again.
         if let Some(kept) = self.state_writer.before().filter(|_| !self.restored) {
             commands = Commands::restore(kept.commands.clone());
         }
+        let wanted = Self::with_names(wanted, &mut commands);
+        let file = file::objects(&wanted);
         for wrong in commands.take_up(&file, links) {
             tracing::warn!("not restored, and tried again when a description is read: {wrong}");
         }
@@ -257,7 +267,9 @@ impl Intent {
     /// # Errors
     /// All that cannot be.
     pub fn prepare_exactly(&mut self, wanted: Config) -> Result<Prepared, Impossible> {
-        let (file, commands) = (file::objects(&wanted), Commands::default());
+        let mut commands = self.commands.names_alone();
+        let wanted = Self::with_names(wanted, &mut commands);
+        let file = file::objects(&wanted);
         let waiting: Vec<ObjectId> = self.commands.waiting().cloned().collect();
         let (mut prepared, dropped) = self.reconcile(&file, &commands)?;
         prepared.dropped = waiting.into_iter().chain(dropped).collect();
@@ -424,7 +436,7 @@ impl Intent {
     /// A change has been carried out.
     pub fn commit<'a>(&mut self, mut prepared: Prepared, asking: impl Into<Asking<'a>>) -> ChangeOutcome {
         let asking = asking.into();
-        let changes = !prepared.changes.is_empty();
+        let changes = !prepared.changes.is_empty() || matches!(prepared.next, Next::Renamed { .. });
         self.revision += u64::from(changes);
         let (kept, (subject, removed_circuits)) = (self.deviations_after(&prepared), self.subject_of(&prepared.next));
         let outcome = ChangeOutcome { kept, subject, removed_circuits, ..prepared.outcome(self.revision) };
@@ -459,6 +471,10 @@ impl Intent {
                 self.commands.settle(&self.file);
             }
             Next::Peer(_) => of_commands = false,
+            Next::Renamed { config, file, commands, applied, names: [from, to] } => {
+                (self.config, self.file, self.commands, self.applied) = (config.into(), file, commands, applied);
+                self.peers.rename(&from, &to);
+            }
         }
         if changes {
             self.history.note(asking.who, prepared.verb, outcome.revision, &outcome.lines);
@@ -502,7 +518,7 @@ impl Intent {
                 });
                 (ids.first().map(named).unwrap_or_default(), circuits.collect())
             }
-            Next::Description { .. } | Next::Peer(_) => Default::default(),
+            Next::Description { .. } | Next::Peer(_) | Next::Renamed { .. } => Default::default(),
         }
     }
 

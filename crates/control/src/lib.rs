@@ -29,6 +29,7 @@ pub mod folder;
 mod gathering;
 pub mod history;
 mod hops;
+pub mod import;
 pub mod inject;
 pub mod intent;
 pub mod kinds;

@@ -120,6 +120,9 @@ impl Manager {
                 };
                 self.change(by, &say, |asking| controller.set_link(&name, up, asking, may))
             }
+            Request::Rename { from, to } => {
+                self.change(by, &say_done, |asking| controller.rename(&from, &to, asking, may))
+            }
             Request::Ended => status::text(controller, Which::WithEnded),
             Request::Path { host, circuit } => {
                 self.may_see(peer, &host, &circuit)?;
@@ -348,12 +351,12 @@ impl Handler for Manager {
                 // Whoever has it says what calls the host makes.
                 return policy::may_act(&config.rules, &peer, self.owner, Role::Manage);
             }
-            policy::may_open(&config.rules, &peer, self.owner, host, circuit)
+            policy::may_open(&config.rules, &peer, self.owner, config.current_name(host), circuit)
         })
     }
 
     fn may_attach(&self, peer: Peer, host: &str) -> Result<(), String> {
-        self.controller.with_config(|config| policy::may_attach(&config.rules, &peer, self.owner, host))
+        self.controller.with_config(|config| policy::may_attach(&config.rules, &peer, self.owner, config.current_name(host)))
     }
 
     fn endpoint_made(&self, peer: Peer, host: &str, endpoint: u64) {

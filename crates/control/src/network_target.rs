@@ -202,6 +202,12 @@ impl Target for NetworkTarget<'_> {
                 Step::RemoveStation { name: name.clone(), layout: None }
             }
             Step::RemoveStation { name, layout } => self.remove_station(name, layout.as_ref())?,
+            Step::RenameStation { from, to } => {
+                self.fabric.rename_station(self.network, from, to)?;
+                let links = std::mem::take(&mut self.links.ids).into_iter();
+                self.links.ids = links.map(|(link, id)| (link.renamed(from, to), id)).collect();
+                Step::RenameStation { from: to.clone(), to: from.clone() }
+            }
             Step::ChangeHost { name, max_endpoints } => {
                 let host = self.host(name)?;
                 let had = host.max_endpoints();

@@ -3,7 +3,7 @@
 use crate::config::{Host, Shell, Signalling};
 use crate::kinds::StationLayout;
 use net::SwitchElementConfig;
-use net::topology::{CircuitDescription, LinkDescription};
+use net::topology::{CircuitDescription, LinkDescription, renamed_circuit, renamed_link};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -30,6 +30,53 @@ impl ObjectId {
     /// The circuit of these ends.
     pub fn circuit(description: &CircuitDescription) -> Self {
         ObjectId::Circuit(description.name())
+    }
+}
+
+/// Ends of a link or a circuit, as they are written, with another name of a station.
+pub(crate) fn renamed_ends(ends: &str, from: &str, to: &str) -> String {
+    let renamed = |end: &str| match end.strip_prefix(from) {
+        Some(rest) if rest.is_empty() || rest.starts_with([':', ' ']) => format!("{to}{rest}"),
+        _ => end.to_owned(),
+    };
+    ends.split(" - ").map(renamed).collect::<Vec<_>>().join(" - ")
+}
+
+impl ObjectId {
+    /// The same object with another name of a station.
+    #[must_use]
+    pub fn renamed(&self, from: &str, to: &str) -> Self {
+        match self {
+            ObjectId::Station(name) if name == from => ObjectId::Station(to.to_owned()),
+            ObjectId::Station(_) => self.clone(),
+            ObjectId::Link(name, nth) => ObjectId::Link(renamed_ends(name, from, to), *nth),
+            ObjectId::Circuit(name) => ObjectId::Circuit(renamed_ends(name, from, to)),
+        }
+    }
+}
+
+impl Object {
+    /// The same object with another name of a station.
+    #[must_use]
+    pub fn renamed(&self, from: &str, to: &str) -> Self {
+        let mut object = self.clone();
+        if let Owner::Peer(link) = &mut object.owner {
+            *link = renamed_ends(link, from, to);
+        }
+        match &mut object.spec {
+            Spec::Circuit(circuit) => *circuit = renamed_circuit(circuit, from, to),
+            Spec::Link(link) => {
+                link.description = renamed_link(&link.description, from, to);
+                link.follows = link.follows.as_ref().map(|other| other.renamed(from, to));
+                if let Some(Shell::AtmTcp { peer_circuits_to: Some(host), .. }) = &mut link.shell
+                    && host == from
+                {
+                    to.clone_into(host);
+                }
+            }
+            Spec::Host(_) | Spec::Switch(_) | Spec::OfKind(_) | Spec::Outside => {}
+        }
+        object
     }
 }
 

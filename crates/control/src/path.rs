@@ -134,6 +134,8 @@ fn described(router: &Router, host: &str, circuit: CircuitId) -> Vec<(String, Ci
 /// There is no such host or circuit, or the engine has stopped.
 pub fn of(controller: &Controller, host: &str, circuit: &str) -> Result<PathStatus> {
     let id: CircuitId = circuit.parse()?;
+    // Whoever has it open may know the host by a former name.
+    let host = &*controller.with_config(|config| config.current_name(host).to_owned());
     let (links, expected) = controller.with_intent(|intent| {
         let router = &intent.model().router;
         (links_at(router), described(router, host, id))

@@ -56,6 +56,13 @@ pub enum Request {
         /// Whether it may pass anything.
         up: bool,
     },
+    /// Give a host or switch another name. What passes is not interrupted.
+    Rename {
+        /// The name that it has.
+        from: String,
+        /// The name that it is to have.
+        to: String,
+    },
     /// Where a circuit leads from a host, who has its far ends open, and what has been dropped on it. Whoever may open
     /// the circuit may ask.
     Path {
@@ -158,6 +165,7 @@ impl Request {
             | Request::AddLink(_)
             | Request::RemoveLink { .. }
             | Request::SetLink { .. }
+            | Request::Rename { .. }
             | Request::OamAsk(_)
             | Request::CaptureStart { .. }
             | Request::InjectStart(_)
@@ -180,6 +188,7 @@ impl Request {
             | Request::AddLink(_)
             | Request::RemoveLink { .. }
             | Request::SetLink { .. }
+            | Request::Rename { .. }
             | Request::Confirm { .. } => true,
             Request::Apply { dry_run, .. } | Request::ApplyFile { dry_run, .. } | Request::Reset { dry_run } => {
                 !dry_run

@@ -32,6 +32,13 @@ pub enum Step {
         /// What it is made of, if it is of a registered kind.
         layout: Option<StationLayout>,
     },
+    /// Another name of a station that stays.
+    RenameStation {
+        /// The name that it has.
+        from: String,
+        /// The name that it is to have.
+        to: String,
+    },
     /// Another bound of a host.
     ChangeHost {
         /// Its name.
@@ -261,6 +268,13 @@ impl Target for Model {
                     Some(layout) => Step::AddElement { name: name.clone(), layout: layout.clone() },
                     None => Step::AddStation { name: name.clone(), kind, max_endpoints: 0 },
                 }
+            }
+            Step::RenameStation { from, to } => {
+                router.rename_station(from, to)?;
+                let links = std::mem::take(&mut self.links).into_iter();
+                self.links = links.map(|(link, key)| (link.renamed(from, to), key)).collect();
+                self.names.values_mut().for_each(|link| *link = link.renamed(from, to));
+                Step::RenameStation { from: to.clone(), to: from.clone() }
             }
             Step::ChangeHost { .. } | Step::ChangeElement { .. } => step.clone(),
             Step::AddElement { name, layout } => {

@@ -3,10 +3,12 @@
 mod calls;
 mod chance;
 mod description;
+mod imports;
 mod mappings;
 mod notations;
 mod plan;
 mod reload;
+mod renames;
 mod restarts;
 mod reused;
 mod shards;

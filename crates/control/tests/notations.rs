@@ -2,7 +2,7 @@
 
 use control::config::{Config, parse};
 
-const STATIONS: &str = "[host.alpha]\n[host.beta]\n[switch.s1]\n[switch.s2]\n";
+const STATIONS: &str = "[host.alpha]\n[host.beta]\n[switch.s1]\nprefix = \"47000580ffe100000000000001\"\n[switch.s2]\n";
 
 /// A description with one value in a key.
 fn described(key: &str, value: &str) -> Config {
@@ -80,7 +80,7 @@ fn a_time_has_one_meaning_in_each_notation_and_key() {
     }
     let wrong = STATIONS.to_owned() + "[[link]]\nends = [\"alpha\", \"s1:0\"]\ndelay_us = \"5 parsecs\"\n";
     let e = parse(&wrong, "net.toml").unwrap_err().to_string();
-    assert!(e.contains("net.toml:7:12") && e.contains("5 ms"), "{e}");
+    assert!(e.contains("net.toml:8:12") && e.contains("5 ms"), "{e}");
 }
 
 #[test]

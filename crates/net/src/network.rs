@@ -141,6 +141,14 @@ impl Network {
         id
     }
 
+    /// Gives a node another name.
+    pub fn rename_node(&mut self, id: NodeId, name: &str) {
+        let shard = self.shard_of(id);
+        if let Some(shard) = shard.and_then(|shard| self.here_mut(shard)) {
+            shard.rename_node(id, name);
+        }
+    }
+
     /// Moves a node to another shard. False, and nothing has changed, if there is no such node or shard, or the node
     /// has links.
     pub fn move_node(&mut self, id: NodeId, shard: usize) -> bool {

@@ -189,6 +189,13 @@ impl Shard {
         self.slot(id).is_some_and(|slot| slot.ports.iter().any(|p| p.input != NONE))
     }
 
+    /// [`crate::Network::rename_node`].
+    pub(crate) fn rename_node(&mut self, id: NodeId, name: &str) {
+        if let Some(slot) = self.slot_mut(id) {
+            name.clone_into(&mut slot.name);
+        }
+    }
+
     /// [`crate::Network::node_name`].
     pub fn node_name(&self, id: NodeId) -> Option<&str> {
         self.slot(id).map(|s| s.name.as_str())

@@ -53,6 +53,7 @@ impl Place {
         let write = |name: &str, text: &str| std::fs::write(dir.join(name), text).unwrap();
         write("net.toml", &network());
         write("bad.toml", "[host.alpha]\n[[link]]\nends = [\"alpha\", \"bta\"]\n");
+        write("hosts.atm", "47.000580ffde00000000000001.020000000001.00 server\n");
         write(
             "guest.toml",
             "[adapter.card]\nhost = \"guest\"\nsocket = \"card.sock\"\n[host.a]\n[[link]]\nends = [\"guest\", \"a\"]\n",

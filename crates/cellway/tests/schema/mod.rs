@@ -180,6 +180,9 @@ fn network(schemas: &mut Schemas, net: &Net, file: &str) {
     schemas.done(net, "config check", &[file]);
     schemas.done(net, "apply", &[file]);
     schemas.done(net, "export", &[]);
+    let hosts = net.folder.path().join("hosts.atm");
+    std::fs::write(&hosts, "47.000580ffde00000000000001.020000000001.00 server\n").unwrap();
+    schemas.done(net, "import", &[hosts.to_str().unwrap()]);
     schemas.done(net, "reset", &[]);
 
     std::fs::write(file, NETWORK.replace("0.101", "0.102")).unwrap();

@@ -22,6 +22,8 @@ pub struct Commands {
     down: BTreeSet<ObjectId>,
     /// Links that the description has down, and a command has taken up.
     up: BTreeSet<ObjectId>,
+    /// Former names of stations of the description, with those that commands gave them.
+    names: BTreeMap<String, String>,
     order: u64,
 }
 
@@ -61,6 +63,9 @@ pub struct Kept {
     /// Links that the description has down, and that were taken up.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub up: Vec<ObjectId>,
+    /// Names of stations in the description, with those that they were given.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub names: BTreeMap<String, String>,
 }
 
 impl Commands {
@@ -224,6 +229,7 @@ impl Commands {
             removed: self.removed.iter().cloned().collect(),
             down: self.down.iter().cloned().collect(),
             up: self.up.iter().cloned().collect(),
+            names: self.names.clone(),
         }
     }
 
@@ -232,6 +238,7 @@ impl Commands {
         let mut commands = Commands { removed: kept.removed.into_iter().collect(), ..Self::default() };
         commands.down = kept.down.into_iter().collect();
         commands.up = kept.up.into_iter().collect();
+        commands.names = kept.names;
         let mut ids = kept.ids.into_iter();
         for written in kept.added {
             let id = ids.next().unwrap_or_else(|| written.id());
@@ -305,6 +312,62 @@ impl Commands {
             }
         }
         Ok(())
+    }
+}
+
+impl Written {
+    fn renamed(&self, from: &str, to: &str) -> Self {
+        let mut written = self.clone();
+        match &mut written {
+            Written::Circuit(circuit) => circuit.rename(from, to),
+            Written::Link(link) => link.rename(from, to),
+        }
+        written
+    }
+}
+
+impl Commands {
+    /// The same with another name of a station of the description.
+    #[must_use]
+    pub fn renamed(&self, from: &str, to: &str) -> Self {
+        let ids = |ids: &BTreeSet<ObjectId>| ids.iter().map(|id| id.renamed(from, to)).collect();
+        let mut names = self.names.clone();
+        names.values_mut().filter(|name| *name == from).for_each(|name| to.clone_into(name));
+        if !self.names.values().any(|name| name == from) {
+            names.insert(from.to_owned(), to.to_owned());
+        }
+        names.retain(|former, name| former != name);
+        let written = |(order, written): &(u64, Written)| (*order, written.renamed(from, to));
+        Commands {
+            added: self.added.iter().map(|(id, object)| (id.renamed(from, to), object.renamed(from, to))).collect(),
+            written: self.written.iter().map(|(id, own)| (id.renamed(from, to), written(own))).collect(),
+            waiting: self
+                .waiting
+                .iter()
+                .map(|(order, id, written)| (*order, id.renamed(from, to), written.renamed(from, to)))
+                .collect(),
+            removed: ids(&self.removed),
+            down: ids(&self.down),
+            up: ids(&self.up),
+            names,
+            order: self.order,
+        }
+    }
+
+    /// Names of stations in the description, with those that commands gave them.
+    pub fn names(&self) -> BTreeMap<String, String> {
+        self.names.clone()
+    }
+
+    /// No more than the names that these have.
+    #[must_use]
+    pub fn names_alone(&self) -> Self {
+        Commands { names: self.names.clone(), ..Commands::default() }
+    }
+
+    /// A name in the description is that of its station again.
+    pub fn forget_name(&mut self, from: &str) {
+        self.names.remove(from);
     }
 }
 

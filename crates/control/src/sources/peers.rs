@@ -1,7 +1,7 @@
 //! Peers as a source: what the peer of an ATM-over-TCP link with `peer_circuits_to` opens becomes a circuit to a host
 //! of the network, with the same label at both ends, as a real interface would have it; what it closes goes.
 
-use crate::objects::{Change, Object, ObjectId, Objects, Owner, Spec};
+use crate::objects::{Change, Object, ObjectId, Objects, Owner, Spec, renamed_ends};
 use net::topology::{CircuitDescription, CircuitEnd};
 use net::{FrameAal, PeerCircuit};
 use std::collections::BTreeMap;
@@ -37,6 +37,18 @@ impl Peers {
     /// What they want.
     pub fn objects(&self) -> &Objects {
         &self.objects
+    }
+
+    /// What they want, with another name of a station.
+    pub fn renamed(&self, from: &str, to: &str) -> Objects {
+        self.objects.iter().map(|(id, object)| (id.renamed(from, to), object.renamed(from, to))).collect()
+    }
+
+    /// A station has another name from now on.
+    pub fn rename(&mut self, from: &str, to: &str) {
+        self.objects = self.renamed(from, to);
+        let opened = std::mem::take(&mut self.opened).into_iter();
+        self.opened = opened.map(|(link, opened)| (renamed_ends(&link, from, to), opened)).collect();
     }
 
     /// What a peer asks for, as a change; `None` if that is nothing new.

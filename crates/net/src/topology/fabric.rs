@@ -46,8 +46,8 @@ type AsTable = for<'a> fn(&'a mut dyn Any) -> Option<&'a mut dyn RouteTable>;
 /// Names, links and circuits of one [`Network`], whose hosts are of type `H`.
 #[derive(Debug)]
 pub struct Fabric<H> {
-    router: Router,
-    nodes: BTreeMap<String, NodeId>,
+    pub(super) router: Router,
+    pub(super) nodes: BTreeMap<String, NodeId>,
     tables: HashMap<NodeId, AsTable>,
     link_ids: HashMap<LinkKey, LinkId>,
     link_keys: HashMap<LinkId, LinkKey>,
@@ -82,7 +82,7 @@ impl<H: CircuitTable + 'static> Fabric<H> {
 
     /// The node of a host or switch.
     pub fn node(&self, name: &str) -> Option<NodeId> {
-        self.nodes.get(name).copied()
+        self.nodes.get(name).or_else(|| self.nodes.get(self.router.current_name(name))).copied()
     }
 
     /// All names and what they stand for.

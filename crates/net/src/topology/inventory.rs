@@ -82,6 +82,8 @@ impl LinkState {
 pub(super) struct Inventory {
     pub(super) stations: BTreeMap<String, StationState>,
     pub(super) links: BTreeMap<LinkKey, LinkState>,
+    /// Names that stations had, with those that they have.
+    pub(super) former: BTreeMap<String, String>,
     next_link: u32,
 }
 
@@ -104,6 +106,7 @@ impl Inventory {
         }
         let kind = station.kind;
         self.stations.remove(name);
+        self.former.retain(|_, current| current != name);
         Ok(kind)
     }
 
@@ -117,7 +120,7 @@ impl Inventory {
 
     /// The circuit that has this end, by number.
     pub(super) fn circuit_at(&self, end: &CircuitEnd) -> Option<u32> {
-        let state = self.stations.get(&end.station)?;
+        let state = self.stations.get(self.current(&end.station))?;
         state.ends.get(&Self::end_key(state, end)).copied()
     }
 

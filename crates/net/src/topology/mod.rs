@@ -8,11 +8,13 @@ mod fabric;
 mod inventory;
 mod labels;
 mod rate;
+mod rename;
 mod router;
 
 pub use fabric::{CircuitTable, Fabric};
 pub use inventory::{LinkKey, StationKind};
 pub use rate::{RateError, parse_circuit_bound, parse_circuit_rate, parse_link_rate};
+pub use rename::{renamed_circuit, renamed_link};
 pub use router::{Hop, Route, RoutedCircuit, Router, SwitchHop};
 
 use crate::frame::FrameAal;

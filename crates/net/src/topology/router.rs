@@ -293,6 +293,10 @@ impl Router {
         Some(inside.map(|slot| &slot.placed.description)).into_iter().flatten()
     }
 
+    pub(super) fn placed_mut(&mut self) -> impl Iterator<Item = &mut RoutedCircuit> {
+        self.slots.values_mut().map(|slot| &mut slot.placed)
+    }
+
     fn slot(&self, number: u32) -> Option<&Slot> {
         self.slots.get(&number)
     }
