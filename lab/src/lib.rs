@@ -26,6 +26,7 @@ pub mod registry;
 pub mod row;
 pub mod seeds;
 pub mod sensitivity;
+pub mod simulate;
 pub mod speed;
 pub mod station;
 pub mod sums;

@@ -94,6 +94,17 @@ impl<H: CircuitTable + 'static> World<H> {
         &mut self.network
     }
 
+    /// The network and the names in it, for whoever builds it by other means than this world's.
+    pub fn parts(&mut self) -> (&mut Network, &mut Fabric<H>) {
+        (&mut self.network, &mut self.fabric)
+    }
+
+    /// A link that was added by such means: its cells are in the trace.
+    pub fn watch(&mut self, link: LinkId) {
+        self.network.set_tap(link, Some(self.tap.clone()));
+        self.links.push(link);
+    }
+
     /// Adds a host.
     ///
     /// # Panics
@@ -229,6 +240,22 @@ impl<H: CircuitTable + 'static> World<H> {
                 }
                 // A node that asks for a moment that has passed is run once more, a nanosecond later.
                 Some(at) => self.now = if at > self.now { at } else { self.now + Duration::from_nanos(1) },
+            }
+        }
+    }
+
+    /// Does everything that happens at this moment, and goes on to the next moment at which something happens, not beyond
+    /// `until`. Returns whether there is such a moment; the time is `until` otherwise.
+    pub fn advance(&mut self, until: Time) -> bool {
+        self.step();
+        match self.next().filter(|at| *at <= until) {
+            None => {
+                self.now = until.max(self.now);
+                false
+            }
+            Some(at) => {
+                self.now = if at > self.now { at } else { self.now + Duration::from_nanos(1) };
+                true
             }
         }
     }

@@ -8,6 +8,7 @@ mod bench;
 mod experiments;
 mod results;
 mod schema;
+mod simulate;
 mod ttcp;
 
 use anyhow::Result;
@@ -43,6 +44,8 @@ struct Arguments {
 enum Command {
     #[command(flatten)]
     Experiments(experiments::LabCommand),
+    /// Run a network of your own in virtual time: traffic, faults and changes at times, expectations
+    Simulate(simulate::Simulate),
     /// Measure this machine
     Bench(bench::Bench),
     /// Like `cellway ttcp`, also by windows and behind an adapter
@@ -72,6 +75,7 @@ fn main() -> ExitCode {
 fn perform(context: &Context, command: Command) -> Result<()> {
     match command {
         Command::Experiments(command) => experiments::run(context, &command),
+        Command::Simulate(options) => simulate::run(context, &options),
         Command::Bench(bench) => bench::run(context, bench),
         Command::Ttcp(ttcp) => ttcp::run(context, &ttcp),
         Command::Completions { shell } => output::completions(shell, &mut Arguments::command(), "cellway-lab"),

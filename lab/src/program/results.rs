@@ -3,6 +3,7 @@
 pub(crate) mod am;
 pub(crate) mod bench;
 pub(crate) mod shards;
+pub(crate) mod simulate;
 pub(crate) mod study;
 pub(crate) mod ttcp;
 

@@ -6,6 +6,7 @@ use crate::results::bench::{
     BenchPreload, BenchSar, BenchSwitch,
 };
 use crate::results::shards::BenchShards;
+use crate::results::simulate::Simulated;
 use crate::results::study::{LabExercise, LabExplorer, LabGrid, LabTrace};
 use crate::results::ttcp::Ttcp;
 use crate::results::{
@@ -32,6 +33,7 @@ cellway::printed! {
     LabExercise: "exercise";
     Calibrated: "calibrate";
     Ttcp: "ttcp";
+    Simulated: "simulate";
     BenchContract: "bench contract";
     BenchPath: "bench path";
     BenchSar: "bench sar";

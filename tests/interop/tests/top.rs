@@ -60,7 +60,7 @@ impl Terminal {
     fn is_restored(&self, status: i32) {
         let ended = format!("ended {status}");
         let screen = self.wait_for("the shell goes on", |screen| screen.lines().any(|line| line == ended));
-        assert!(screen.contains("before") && !screen.contains("cellway top   up"), "{screen}");
+        assert!(screen.contains("before") && !screen.contains("cellway top  up"), "{screen}");
         assert_eq!(self.tmux(&["display-message", "-p", "#{alternate_on} #{cursor_flag}"]).trim(), "0 1");
         self.type_line("stty -a | tr ';' ' ' | tr ' ' '\\n' | grep -cxE 'icanon|echo|isig|opost'");
         self.wait_for("the modes are as they were", |screen| screen.lines().any(|line| line == "4"));
@@ -73,7 +73,7 @@ impl Terminal {
         let (program, socket) = (program.display(), up.path("socket"));
         self.type_line("echo before");
         self.type_line(&format!("{program} --socket {} top --interval 100ms; echo ended $?", socket.display()));
-        self.wait_for("top is there", |screen| screen.starts_with("cellway top   up"));
+        self.wait_for("top is there", |screen| screen.starts_with("cellway top  up"));
     }
 }
 
@@ -100,9 +100,13 @@ fn top_shows_the_rate_on_a_terminal_hears_keys_outlives_the_service_and_leaves_t
         });
         assert_eq!(screen.lines().count(), 24, "{screen}");
         terminal.press("2");
-        terminal.wait_for("a rate of the circuit, and its user's program", |screen| {
-            figure(screen, "alpha 0.100 - beta 0.100", 0).is_some_and(|rate| rate != "0") && screen.contains("cellway[")
+        terminal.wait_for("a rate of the circuit", |screen| {
+            figure(screen, "alpha 0.100 - beta 0.100", 0).is_some_and(|rate| rate != "0")
         });
+        terminal.press("4");
+        terminal.wait_for("the programs of both ends", |screen| screen.matches(" cellway[").count() == 2);
+        terminal.press("2");
+        terminal.wait_for("circuits", |screen| screen.contains("alpha 0.100 - beta 0.100"));
         terminal.press("Enter");
         terminal.wait_for("its hops", |screen| screen.contains("switch s") && screen.contains("link alpha:0 - s:0"));
         terminal.press("q");

@@ -111,7 +111,8 @@ fn say(context: &Context, event: &Event) -> Result<()> {
         Event::PartyDropped { call, party, cause, text } => {
             format!("call {call}: party {party} dropped, cause {cause} ({text})")
         }
-        Event::Order(_) => return Ok(()),
+        // Orders, and what a later service may tell.
+        _ => return Ok(()),
     })
 }
 
@@ -193,11 +194,7 @@ pub(crate) fn run_listen(context: &Context, listen: &Listen) -> Result<()> {
                 }
             }
             Event::Released { .. } => released += 1,
-            Event::Alerting { .. }
-            | Event::Connected { .. }
-            | Event::PartyAdded { .. }
-            | Event::PartyDropped { .. }
-            | Event::Order(_) => {}
+            _ => {}
         }
     }
     Ok(())

@@ -22,17 +22,17 @@ use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use control::protocol::Request;
 use control::results::top::TopSample;
-use draw::{Frame, Palette, to_text};
 pub(crate) use counters::host_of;
+use draw::{Frame, Palette, to_text};
 use path::circuit_named;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 pub(crate) use rates::{Told, sample};
-pub(crate) use table::brief;
 use std::cell::RefCell;
 use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::time::Duration;
+pub(crate) use table::brief;
 use view::{Tab, View};
 
 /// The size of a frame where no terminal says another.
@@ -80,9 +80,9 @@ struct Size {
 impl std::str::FromStr for Size {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
-        let size = text.split_once('x').and_then(|(columns, lines)| {
-            Some(Size { columns: columns.parse().ok()?, lines: lines.parse().ok()? })
-        });
+        let size = text
+            .split_once('x')
+            .and_then(|(columns, lines)| Some(Size { columns: columns.parse().ok()?, lines: lines.parse().ok()? }));
         size.filter(|size| (24..=500).contains(&size.columns) && (6..=2000).contains(&size.lines))
             .ok_or_else(|| "expected columns (24 to 500) and lines (6 to 2000): 80x24".to_owned())
     }

@@ -2,7 +2,7 @@
 
 use super::layout::{Place, places};
 use super::topology::{State, label, name, state, utilization};
-use crate::commands::top::picture::{COLOURS, escaped, style_sheet};
+use crate::commands::top::picture::{escaped, fill, style_sheet};
 use control::results::graph::{Topology, TopologyStation};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -69,7 +69,8 @@ fn shown(name: &str) -> String {
 
 /// Finds places for everything.
 pub(super) fn drawing(topology: &Topology) -> Drawing {
-    let numbers: BTreeMap<&str, usize> = topology.stations.iter().map(|station| station.name.as_str()).zip(0..).collect();
+    let numbers: BTreeMap<&str, usize> =
+        topology.stations.iter().map(|station| station.name.as_str()).zip(0..).collect();
     let links: Vec<(usize, [usize; 2])> = (topology.links.iter().enumerate())
         .filter_map(|(nth, link)| {
             let [a, b] = link.ends.each_ref().map(|end| numbers.get(end.station.as_str()).copied());
@@ -151,11 +152,7 @@ fn class(state: State) -> &'static str {
 
 /// The style sheet: fills as in pictures of `top`, and the same colours for lines.
 fn styles() -> String {
-    let lines = |of: fn(&(&'static str, &'static str, &'static str)) -> &'static str| {
-        COLOURS.iter().map(|colour| format!(".l-{}{{stroke:{};fill:none}}", colour.0, of(colour))).collect::<String>()
-    };
-    let (light, dark) = (lines(|colour| colour.1), lines(|colour| colour.2));
-    format!("{}{light}@media(prefers-color-scheme:dark){{{dark}}}", style_sheet())
+    style_sheet(|name, colour| format!("{}.l-{name}{{stroke:{colour};fill:none}}", fill(name, colour)))
 }
 
 /// The picture.

@@ -80,7 +80,8 @@ fn entities(text: &str) -> String {
 
 /// In the language of Mermaid.
 pub(super) fn mermaid(topology: &Topology) -> String {
-    let numbers: BTreeMap<&str, usize> = topology.stations.iter().map(|station| station.name.as_str()).zip(0..).collect();
+    let numbers: BTreeMap<&str, usize> =
+        topology.stations.iter().map(|station| station.name.as_str()).zip(0..).collect();
     let mut text = "flowchart LR\n".to_owned();
     for (station, nth) in topology.stations.iter().zip(0..) {
         let TopologyStation { name, kind, alarm } = station;

@@ -69,4 +69,3 @@ pub(super) fn of_end(end: &EndStatus, before: Option<&EndStatus>, clock: Clock) 
 pub(crate) fn host_of(end: &str) -> &str {
     end.split([' ', ':']).next().unwrap_or_default()
 }
-

@@ -14,6 +14,8 @@ const GAP: u16 = 2;
 const FIGURES: u16 = 7;
 /// A column with words, other than the first, is so wide at most.
 const WORDS: u16 = 26;
+/// The last column with words is shown if there is so much room.
+const SHORT_WORDS: u16 = 10;
 /// The first column has so much before other columns are left out.
 const FIRST: u16 = 24;
 /// Lines above the rows: title, views, order, heads of columns.
@@ -130,14 +132,14 @@ impl Frame<'_> {
     fn title(&self, buffer: &mut Buffer, area: Rect) {
         let sample = self.sample;
         let figures = format!(
-            "cellway top   up {}   busy {:.0}%   revision {}   links {}   circuits {}   endpoints {}{}",
+            "cellway top  up {}  busy {:.0}%  revision {}  links {}  circuits {}  endpoints {}{}",
             duration(sample.uptime_s),
             sample.busy_share * 100.0,
             sample.revision,
             sample.links.len(),
             sample.circuit_count,
             sample.endpoints.len(),
-            if self.view.is_paused() { "   paused" } else { "" },
+            if self.view.is_paused() { "  paused" } else { "" },
         );
         put(buffer, area, 0, &figures, Style::new().add_modifier(Modifier::BOLD));
     }
@@ -260,7 +262,11 @@ fn layout(heads: &[&str], rows: &[Row], width: u16) -> Vec<Column> {
     let others = |all: &[Column]| all.iter().skip(1).map(|column| column.width + GAP).sum::<u16>();
     let wanted = all.first().map_or(0, |first| first.width.min(FIRST));
     while all.len() > 2 && others(&all) + wanted > width {
-        all.pop();
+        let beyond = others(&all) + wanted - width;
+        match all.last_mut() {
+            Some(last) if !last.is_right && last.width >= beyond + SHORT_WORDS => last.width -= beyond,
+            _ => drop(all.pop()),
+        }
     }
     let rest = width.saturating_sub(others(&all));
     if let Some(first) = all.first_mut() {

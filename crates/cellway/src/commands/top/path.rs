@@ -23,7 +23,8 @@ struct Walk<'a> {
 /// The hops of the circuit of this name; `None` if there is none.
 pub(super) fn path(status: &Status, earlier: Option<&Status>, name: &str, clock: Clock) -> Option<TopPath> {
     let circuit = circuit_named(status, name)?;
-    let before = earlier.and_then(|earlier| by_name(&earlier.circuits, circuit_name).get(circuit.name.as_str()).copied());
+    let before =
+        earlier.and_then(|earlier| by_name(&earlier.circuits, circuit_name).get(circuit.name.as_str()).copied());
     let links_before = earlier.map(|earlier| by_name(&earlier.links, link_name)).unwrap_or_default();
     let walk = Walk { circuit, before, links: by_name(&status.links, link_name), links_before, clock };
     Some(TopPath { circuit: circuit.name.clone(), hops: walk.hops() })

@@ -20,12 +20,16 @@ pub(crate) const COLOURS: [(&str, &str, &str); 7] = [
     ("cyan", "#0a5d72", "#76d7ea"),
 ];
 
-/// The style sheet of [`COLOURS`].
-pub(crate) fn style_sheet() -> String {
-    let rules = |of: fn(&(&'static str, &'static str, &'static str)) -> &'static str| {
-        COLOURS.iter().map(|colour| format!(".{}{{fill:{}}}", colour.0, of(colour))).collect::<String>()
-    };
-    format!("{}@media(prefers-color-scheme:dark){{{}}}", rules(|colour| colour.1), rules(|colour| colour.2))
+/// The rules of [`COLOURS`], for a light page and for a dark one; `rule` writes one of a name and a colour.
+pub(crate) fn style_sheet(rule: fn(&str, &str) -> String) -> String {
+    let light: String = COLOURS.iter().map(|(name, light, _)| rule(name, light)).collect();
+    let dark: String = COLOURS.iter().map(|(name, _, dark)| rule(name, dark)).collect();
+    format!("{light}@media(prefers-color-scheme:dark){{{dark}}}")
+}
+
+/// The rule for text and areas.
+pub(crate) fn fill(name: &str, colour: &str) -> String {
+    format!(".{name}{{fill:{colour}}}")
 }
 
 /// Text as it stands in XML; characters that XML does not have are left out.
@@ -75,7 +79,7 @@ pub(crate) fn svg(buffer: &Buffer, title: &str) -> String {
          role=\"img\" font-family=\"ui-monospace,Menlo,Consolas,monospace\" font-size=\"13\">\
          <title>{}</title><style>{}</style><rect class=\"paper\" width=\"{width}\" height=\"{height}\" rx=\"8\"/>\n",
         escaped(title),
-        style_sheet()
+        style_sheet(fill)
     );
     for y in 0..area.height {
         let cells: Vec<&Cell> = (0..area.width).map(|x| &buffer[(area.x + x, area.y + y)]).collect();

@@ -6,14 +6,12 @@ use super::counters::{Clock, by_name, circuit_name, dropped, dropped_at, host_of
 use super::path::path;
 use control::calls::report::CallsStatus;
 use control::drops::rows;
+use control::openers::Opener;
 use control::results::drops::Dropped;
 use control::results::top::{
     TopAlarm, TopCall, TopCircuit, TopDirection, TopDrop, TopEnd, TopEndpoint, TopLink, TopQueue, TopSample,
 };
-use control::openers::Opener;
-use control::status::{
-    CircuitStatus, CounterStatus, DirectionStatus, EndpointStatus, LinkStatus, Status,
-};
+use control::status::{CircuitStatus, CounterStatus, DirectionStatus, EndpointStatus, LinkStatus, Status};
 use std::collections::{BTreeMap, HashMap};
 
 /// What the service told at one moment.
@@ -95,7 +93,11 @@ fn links(status: &Status, earlier: Option<&Status>, clock: Clock) -> Vec<TopLink
 
 fn circuits(status: &Status, earlier: Option<&Status>, clock: Clock) -> Vec<TopCircuit> {
     let before = by_name(list(earlier, |status| &status.circuits), circuit_name);
-    status.circuits.iter().map(|circuit| of_circuit(circuit, before.get(circuit.name.as_str()).copied(), clock)).collect()
+    status
+        .circuits
+        .iter()
+        .map(|circuit| of_circuit(circuit, before.get(circuit.name.as_str()).copied(), clock))
+        .collect()
 }
 
 fn of_circuit(circuit: &CircuitStatus, before: Option<&CircuitStatus>, clock: Clock) -> TopCircuit {

@@ -35,13 +35,7 @@ struct Shown {
 }
 
 /// Shows frames until somebody ends it.
-pub(super) fn run(
-    context: &Context,
-    interval: Duration,
-    view: View,
-    palette: Palette,
-    first: Told,
-) -> Result<()> {
+pub(super) fn run(context: &Context, interval: Duration, view: View, palette: Palette, first: Told) -> Result<()> {
     let stop = interrupted()?;
     let answers = ask_again_and_again(context, interval)?;
     let mut shown = Shown { before: None, now: first, view, is_gone: false, heard: Instant::now() };

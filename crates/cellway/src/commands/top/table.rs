@@ -108,7 +108,8 @@ pub(crate) fn columns(tab: Tab) -> &'static [&'static str] {
         Tab::Circuits => &["circuit", "PDUs/s", "bit/s", "drops/s", "alarm", "class", "open by", "queued"],
         Tab::Calls => &["call", "state", "from", "to", "age", "user", "circuit"],
         Tab::Endpoints => &[
-            "endpoint", "user", "program", "sent/s", "got/s", "bit/s", "waiting", "drops/s", "channels", "events", "path",
+            "endpoint", "user", "program", "sent/s", "got/s", "bit/s", "waiting", "drops/s", "channels", "events",
+            "path",
         ],
         Tab::Queues => &["queue", "waiting", "of", "full"],
         Tab::Drops => &["place", "reason", "per s", "total", "way", "circuit"],

@@ -102,8 +102,11 @@ mod tests {
         let program = std::env::current_exe().unwrap();
         let test = "commands::top::terminal::tests::panics_with_the_terminal_taken";
         let line = format!("{} --ignored --exact {test} --nocapture; stty -a", program.display());
-        let script =
-            Command::new("script").args(["-qec", &line, "/dev/null"]).stdin(Stdio::null()).stderr(Stdio::null()).output();
+        let script = Command::new("script")
+            .args(["-qec", &line, "/dev/null"])
+            .stdin(Stdio::null())
+            .stderr(Stdio::null())
+            .output();
         let Ok(output) = script else { return assert!(std::env::var_os("CI").is_none(), "script is not there") };
         let said = String::from_utf8_lossy(&output.stdout);
         let at = |what: &str| said.find(what).unwrap_or_else(|| panic!("no {what:?} in {said:?}"));

@@ -8,6 +8,7 @@ use super::view::{Tab, View};
 use super::{Size, interval, picture};
 use control::calls::report::{CallStatus, CallsStatus};
 use control::results::top::TopSample;
+use control::status::EngineStatus;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
@@ -72,8 +73,7 @@ fn told(seconds: u64) -> Told {
         "circuits": [circuit(["alpha 0.100", "beta 0.100"], n, &json!([])),
                      circuit(["alpha 0.101", "gamma 0.101"], 0, &rdi)],
         "endpoints": [endpoint("alpha", 1, n, n / 2), endpoint("beta", 2, n / 2, n)],
-        "engine": { "uptime_s": seconds, "busy_share": 0.5, "rounds": 0, "sleeps": 0, "commands": 0,
-                    "longest_command_s": 0.0 },
+        "engine": EngineStatus { uptime_s: seconds as f64, busy_share: 0.5, ..EngineStatus::default() },
     });
     let status = serde_json::from_value(status).unwrap_or_else(|e| panic!("{e}"));
     let call = CallStatus {
@@ -220,11 +220,10 @@ fn rows_are_sorted_and_filtered_and_the_chosen_one_is_in_sight() {
         .collect();
     let mut view = View::new(Tab::Links, None);
     let keys = |view: &View| -> Vec<String> {
-        let frame =
-            Frame { sample: &one, view, names: &names, palette: Palette::Plain, trouble: None, has_keys: true };
+        let frame = Frame { sample: &one, view, names: &names, palette: Palette::Plain, trouble: None, has_keys: true };
         frame.table().1.into_iter().map(|row| row.key).collect()
     };
-    let mut press = |code, view: &mut View| {
+    let press = |code, view: &mut View| {
         let rows = keys(view);
         view.handle_key(KeyEvent::new(code, KeyModifiers::NONE), &rows, 9);
     };

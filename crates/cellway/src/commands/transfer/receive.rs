@@ -125,7 +125,10 @@ fn datagrams(
     output: &mut Output,
 ) -> Result<Option<Vec<u8>>> {
     let negotiates = reliable == Reliable::Negotiated;
-    let circuit = if let Target::Circuit(circuit) = receive.circuit { Some(circuit) } else { None };
+    let circuit = match receive.circuit {
+        Destination::Target(Target::Circuit(circuit)) => Some(circuit),
+        _ => None,
+    };
     let mut pdus = Pdus::new(receive.format, receive.circuit.to_string(), circuit);
     if negotiates && held.offered {
         transfer::invite(endpoint, channel)?;
