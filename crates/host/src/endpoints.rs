@@ -48,8 +48,6 @@ pub(crate) struct Endpoints {
     progress: Time,
     /// Those whose applications have borrowed SDUs.
     borrowers: Borrowers,
-    /// Those that rest meanwhile.
-    resting: Vec<EndpointId>,
     /// Those that go on, or some of whose channels do, as soon as they have caught up.
     awaiting: Vec<EndpointId>,
     /// Those whose applications have SDUs to take; the first is looked at next.
@@ -103,7 +101,7 @@ impl Endpoints {
         let Ok(at) = self.list.binary_search_by_key(&id, |(i, _)| *i) else { return false };
         self.unlist(id);
         self.backlogged_changed |= self.backlogged.contains(&id);
-        for list in [&mut self.active, &mut self.news, &mut self.backlogged, &mut self.resting, &mut self.awaiting] {
+        for list in [&mut self.active, &mut self.news, &mut self.backlogged, &mut self.awaiting] {
             list.retain(|i| *i != id);
         }
         self.watched.retain(|i| *i != id);
@@ -219,7 +217,7 @@ impl Endpoints {
         }
         self.set_events(id, Events::Interrupt);
         self.backlogged_changed |= self.backlogged.contains(&id);
-        for list in [&mut self.news, &mut self.backlogged, &mut self.resting, &mut self.awaiting] {
+        for list in [&mut self.news, &mut self.backlogged, &mut self.awaiting] {
             list.retain(|i| *i != id);
         }
         self.watched.retain(|i| *i != id);
@@ -237,7 +235,6 @@ impl Endpoints {
             if endpoint.strategy.machine.tells_at_ticks() {
                 endpoint.tell();
             }
-            self.resting.retain(|i| *i != id);
             self.activate(id);
         }
     }
@@ -316,9 +313,6 @@ impl Endpoints {
             Next::At(time) => {
                 let (soft, ticks) = (endpoint.strategy.machine.is_soft(), endpoint.strategy.machine.tells_at_ticks());
                 let slot = if soft { self.soft.insert(time, id) } else { self.clocked.insert(time, id) };
-                if !ticks {
-                    self.resting.push(id);
-                }
                 if let Some(endpoint) = self.find(id) {
                     endpoint.poll_state = PollState::At(slot);
                     if !ticks {

@@ -70,8 +70,7 @@ impl HostInterface {
         // come.
         let mut idle = 0;
         // Where all are behind to which it sends, the endpoint rests as a whole; else the channels of those who are.
-        let rests =
-            !endpoint.is_pressed() && !endpoint.is_departing() && endpoint.strategy.machine.rests_for_receivers();
+        let rests = !endpoint.is_pressed() && !endpoint.is_departing() && endpoint.strategy.machine.pauses();
         while cells_left > 0 && idle < endpoint.outbound.ready(class) {
             let Some(channel) = endpoint.outbound.next_ready(class) else { break };
             let pressed = rests && endpoint.channels.at(channel).is_some_and(|open| open.pressed);

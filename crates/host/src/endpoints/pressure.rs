@@ -102,15 +102,15 @@ impl Endpoints {
             (false, true) => Receivers::Lossless,
             (false, false) => Receivers::Ready,
         };
-        let awaits = some && endpoint.strategy.machine.rests_until_caught_up();
+        let awaits = some && endpoint.strategy.machine.is_hybrid();
         match self.awaiting.iter().position(|i| *i == id) {
             Some(place) if !awaits => _ = self.awaiting.swap_remove(place),
             None if awaits => self.awaiting.push(id),
             _ => {}
         }
         let before = std::mem::replace(&mut endpoint.receivers, receivers);
-        if before == Receivers::Behind && receivers != before && self.resting.contains(&id) {
-            self.resting.retain(|i| *i != id);
+        let rests = matches!(endpoint.poll_state, PollState::At(_)) && endpoint.strategy.machine.is_hybrid();
+        if before == Receivers::Behind && receivers != before && rests {
             self.activate(id);
         }
     }
@@ -154,7 +154,7 @@ impl Endpoints {
         if told_later {
             return;
         }
-        if endpoint.strategy.machine.wakes_on_delivery() && matches!(endpoint.poll_state, PollState::Armed) {
+        if endpoint.strategy.machine.is_hybrid() && matches!(endpoint.poll_state, PollState::Armed) {
             self.activate(id);
         } else if self.news.last() != Some(&id) {
             self.news.push(id);

@@ -92,8 +92,9 @@ impl Machine {
         matches!(self.kind, Events::Soft { .. })
     }
 
-    /// Whether an SDU for its application is a reason to look at the endpoint: an answer may follow.
-    pub fn wakes_on_delivery(&self) -> bool {
+    /// Whether it is `hybrid`: an SDU for its application is a reason to look at it, since an answer may follow, and a
+    /// pause of it ends once its receivers have caught up, not at a time of its own.
+    pub fn is_hybrid(&self) -> bool {
         matches!(self.kind, Events::Hybrid { .. })
     }
 
@@ -128,24 +129,19 @@ impl Machine {
 
     /// The same for an endpoint whose circuits all have credits: they hold it back where an application is behind.
     pub fn lossless_quota(&self) -> u32 {
-        if matches!(self.kind, Events::Hybrid { .. }) { u32::MAX } else { self.budget }
+        if self.is_hybrid() { u32::MAX } else { self.budget }
     }
 
     /// All its receivers are behind: it sends a few until the next rest, which is to find out whether they get on.
     pub fn handle_pressure(&mut self) {
-        if matches!(self.kind, Events::Hybrid { .. }) {
+        if self.is_hybrid() {
             self.budget = self.budget.min(PRESSED_QUOTA);
         }
     }
 
-    /// Whether a channel rests whose receiver is behind, while others of its endpoint go on.
-    pub fn rests_for_receivers(&self) -> bool {
-        self.tells_at_ticks() || matches!(self.kind, Events::Hybrid { .. })
-    }
-
-    /// Whether such a rest ends when the receiver has caught up, and not at the endpoint's own time.
-    pub fn rests_until_caught_up(&self) -> bool {
-        matches!(self.kind, Events::Hybrid { .. })
+    /// Whether it sends less while its receivers are behind.
+    pub fn pauses(&self) -> bool {
+        self.tells_at_ticks() || self.is_hybrid()
     }
 
     /// Descriptors were taken.
