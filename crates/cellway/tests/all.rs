@@ -29,3 +29,4 @@ mod state_folder;
 mod supervisor;
 mod trace;
 mod up;
+mod upgrade;
