@@ -37,3 +37,4 @@ mod top;
 mod tour;
 mod trace;
 mod up;
+mod upgrade;
