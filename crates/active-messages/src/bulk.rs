@@ -4,7 +4,7 @@
 //! pieces are requests, each with one reply that has the data. Both wait for grants like any request, so a transfer of any
 //! length needs no more buffers than short messages do.
 
-use crate::node::PeerId;
+use crate::peer::PeerId;
 use core::ops::Range;
 
 /// An area of a node's memory, registered for others. Numbers are agreed upon by the applications.

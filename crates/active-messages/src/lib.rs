@@ -52,8 +52,8 @@ pub mod transport;
 
 pub use bulk::{AreaId, Rights, TransferId};
 pub use message::MAX_WORDS;
-pub use node::{Call, Handler, Node, PeerId};
-pub use peer::{Config, Statistics};
+pub use node::{Call, Handler, Node};
+pub use peer::{Config, PeerId, Statistics};
 pub use port::Port;
 pub use transport::{Circuits, DirectCircuits, Transport, TransportError};
 

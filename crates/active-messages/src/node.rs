@@ -6,13 +6,9 @@
 use crate::Error;
 use crate::bulk::{Area, AreaId, Rights, Transfer, TransferId, What, range};
 use crate::message::{Kind, Message};
-use crate::peer::{Config, Peer};
+use crate::peer::{Config, Peer, PeerId};
 use std::collections::{HashMap, VecDeque};
 use wire::{Counters, DropReason, Time};
-
-/// One of a node's circuits, by its place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PeerId(pub usize);
 
 /// What runs when a message has come: the application's state, and the message.
 pub type Handler<S> = fn(&mut S, &mut Call<'_>);

@@ -13,6 +13,10 @@ use crate::message::{self, HEADER_OCTETS, Kind, MAX_HEAD_OCTETS, MAX_WORDS, Mess
 use core::time::Duration;
 use wire::{Counters, DropReason, Time};
 
+/// One of a node's circuits, by its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PeerId(pub usize);
+
 /// Sizes and times. Both ends of a circuit have the same window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Config {

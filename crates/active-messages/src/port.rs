@@ -1,8 +1,8 @@
 //! A node on a transport: the loop that gives each what the other has.
 
 use crate::Error;
-use crate::node::{Node, PeerId};
-use crate::peer::Config;
+use crate::node::Node;
+use crate::peer::{Config, PeerId};
 use crate::transport::{Transport, TransportError};
 use core::time::Duration;
 use std::time::Instant;

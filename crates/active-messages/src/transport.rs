@@ -1,6 +1,6 @@
 //! A node's messages on circuits: an endpoint's, which pass the host interface, or direct ones.
 
-use crate::node::PeerId;
+use crate::peer::PeerId;
 use core::time::Duration;
 use endpoint::direct::Direct;
 use endpoint::{ChannelId, Endpoint, SendError};
