@@ -4,6 +4,7 @@ use super::forms::{Form, Pdus};
 use super::{DATAGRAMS, Hashing, RELIABLE, Receive, hex, speaks, text};
 use crate::client::{self, goes_on, interrupted};
 use crate::context::Context;
+use crate::names::Destination;
 use crate::outfile::OutFile;
 use crate::output;
 use crate::target::{self, Held, Purpose, Reliable, Role, Target};
