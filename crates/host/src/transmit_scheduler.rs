@@ -4,7 +4,7 @@
 use crate::channels::EndpointId;
 use crate::circuit::{Credits, Leaver};
 use crate::circuits::Circuits;
-use crate::events::machine::REST;
+use crate::events::machine::{PRESSED_QUOTA, REST};
 use crate::host_endpoint::{Bounds, HostEndpoint, Run};
 use crate::interface::HostInterface;
 use crate::outbound::Class;
@@ -84,7 +84,7 @@ impl HostInterface {
                 channel,
                 (&mut self.circuits, &mut self.credits),
                 io,
-                cells_left.min(CHANNEL_CELLS),
+                (cells_left.min(CHANNEL_CELLS), pressed),
                 now,
             ) {
                 Turn::Sent(0) => idle += 1,
@@ -134,7 +134,7 @@ fn run_turn(
     channel: u32,
     (circuits, credits): (&mut Circuits, &mut Credits),
     io: &mut NodeIo<'_>,
-    most: usize,
+    (most, pressed): (usize, bool),
     now: Time,
 ) -> Option<usize> {
     let open = endpoint.channels.at(channel).filter(|open| open.aal == Aal::Aal5);
@@ -144,7 +144,7 @@ fn run_turn(
     let granted = circuit.credit.as_ref().map_or(usize::MAX, |credit| credit.sender.room() as usize);
     let parcels = io.parcel_room(port);
     let allowed = |most: usize| circuit.pacer.as_ref().map_or(most, |pacer| pacer.allowed(now, most));
-    let most_pdus = endpoint.quota();
+    let most_pdus = if pressed { endpoint.quota().min(PRESSED_QUOTA) } else { endpoint.quota() };
     let first = if parcels.is_some() && !waits { endpoint.begins_parcel(channel) } else { None };
     let run = if waits {
         Run::default()
@@ -185,22 +185,23 @@ fn run_turn(
     Some(cells)
 }
 
-/// Sends up to `most` cells of a channel.
+/// Sends up to `most` cells of a channel; where its receiver is behind (`pressed`), a few SDUs.
 fn channel_turn(
     id: EndpointId,
     endpoint: &mut HostEndpoint,
     channel: u32,
     (circuits, credits): (&mut Circuits, &mut Credits),
     io: &mut NodeIo<'_>,
-    most: usize,
+    (most, pressed): (usize, bool),
     now: Time,
 ) -> Turn {
     let mut left = 0;
     for _ in 0..TURN_DESCRIPTORS {
-        if left >= most {
+        if left >= most || (pressed && left > 0 && !endpoint.outbound.is_leaving(channel)) {
             break;
         }
-        let Some(cells) = run_turn(id, endpoint, channel, (circuits, credits), io, most - left, now) else { break };
+        let bounds = (most - left, pressed);
+        let Some(cells) = run_turn(id, endpoint, channel, (circuits, credits), io, bounds, now) else { break };
         if cells > 0 {
             left += cells;
             continue;

@@ -56,12 +56,21 @@ struct Application {
 }
 
 impl Application {
+    /// SDUs that it has pushed and that wait.
+    fn waiting(&mut self) -> u32 {
+        self.pushed.wrapping_sub(self.local.send.consumed())
+    }
+
+    fn push(&mut self, channel: ChannelId) {
+        let head = Head::of_buffer(self.pushed % TO_SEND);
+        assert!(self.local.send.push(Head { channel: channel.0, octets: OCTETS, ..head }));
+        self.pushed += 1;
+    }
+
     /// Pushes as much as its ring and its buffers take.
     fn fill(&mut self) {
-        while self.pushed.wrapping_sub(self.local.send.consumed()) < TO_SEND {
-            let head = Head::of_buffer(self.pushed % TO_SEND);
-            assert!(self.local.send.push(Head { channel: self.channel.0, octets: OCTETS, ..head }));
-            self.pushed += 1;
+        while self.waiting() < TO_SEND {
+            self.push(self.channel);
         }
     }
 
@@ -189,9 +198,7 @@ impl World {
             if now >= beside {
                 let [from, to] = &mut self.beside;
                 assert_eq!(from.pushed, to.taken, "{receiver:?}: the bystander's SDU is late or lost");
-                let head = Head::of_buffer(from.pushed % TO_SEND);
-                assert!(from.local.send.push(Head { channel: from.channel.0, octets: OCTETS, ..head }));
-                from.pushed += 1;
+                from.push(from.channel);
                 beside = now + BYSTANDER;
             }
             self.ring();
@@ -274,6 +281,36 @@ fn a_sender_that_pauses_for_a_slow_receiver_loses_little() {
         let Measured { lost, taken, .. } = World::new(kind).run(Receiver::Slow);
         assert!(lost < 3 * taken / 2, "{kind:?}: {lost} lost, {taken} taken");
     }
+}
+
+#[test]
+fn a_slow_receiver_pauses_its_own_channel_and_no_other_of_the_same_endpoint() {
+    let mut world = World::new(Circuit::BestEffort);
+    let (sender, other) = (world.sender.id, (world.beside[0].id, world.beside[0].channel));
+    let host = world.host(world.sender.host);
+    host.close(other.0, other.1).unwrap();
+    let fast = host.open(sender, circuit(BESIDE), Aal::Aal5).unwrap();
+    let (begun, mut take, mut send, mut sent_fast) = (world.engine.now, world.engine.now, world.engine.now, 0);
+    while world.engine.now.since(begun) < OFFERED {
+        let now = world.engine.now;
+        if now >= send {
+            assert_eq!(world.beside[1].taken, sent_fast, "the fast receiver's SDU is late or lost");
+            world.sender.push(fast);
+            (sent_fast, send) = (sent_fast + 1, now + BYSTANDER);
+        }
+        while world.sender.waiting() < TO_SEND / 2 {
+            world.sender.push(world.sender.channel);
+        }
+        if now >= take {
+            world.receiver.take(1, false);
+            take = now + SLOW;
+        }
+        world.ring();
+        world.step();
+    }
+    let lost = world.received(world.receiver.host).dropped_total();
+    // Without a pause it would be as many as the sender could push.
+    assert!(lost < 5 * u64::from(world.receiver.taken), "{lost} lost, {} taken", world.receiver.taken);
 }
 
 /// A direct circuit with a ring of few slots, and both sides.

@@ -14,8 +14,9 @@ use wire::Time;
 pub const LINGER: Duration = Duration::from_micros(20);
 /// A `hybrid` endpoint that has used its quota while applications are behind rests so long at most.
 pub const REST: Duration = Duration::from_millis(1);
-/// A `hybrid` endpoint whose receivers are all behind sends so many SDUs between two rests: each may be lost.
-const PRESSED_QUOTA: u32 = 8;
+/// So many SDUs leave between two rests for receivers that are behind, of a `hybrid` endpoint that sends to no others, or
+/// of a channel: each may be lost.
+pub const PRESSED_QUOTA: u32 = 8;
 /// A `hybrid` endpoint's quota is this part of its send ring at least: with many small SDUs a look at a time would
 /// bring few octets.
 const BURST_OF_RING: u32 = 16;
