@@ -15,7 +15,6 @@ mod hints;
 mod interface;
 mod link;
 pub(crate) mod mappings;
-pub mod quantity;
 mod renamed;
 mod shell;
 mod shown;

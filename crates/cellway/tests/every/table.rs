@@ -83,7 +83,12 @@ pub const ROWS: &[Row] = &[
     asks("status", &[], Itself, NOTHING_TO_REFUSE),
     asks("drops", &[], Itself, Ok(&["nowhere"])),
     alone("explain", &["no_buffer"], Itself, Err("a reason that there is not is wrong usage")),
-    asks("rename", &["s1", "s2"], Elsewhere("a network with a Myrinet is not renamed: brought.rs has another"), Ok(&["nowhere", "s4"])),
+    asks(
+        "rename",
+        &["s1", "s2"],
+        Elsewhere("a network with a Myrinet is not renamed: brought.rs has another"),
+        Ok(&["nowhere", "s4"]),
+    ),
     asks("export", &[], Itself, NOTHING_TO_REFUSE),
     alone("import", &["{dir}/hosts.atm"], Itself, Ok(&["{dir}/none.atm"])),
     asks("circuit list", &[], Itself, NOTHING_TO_REFUSE),
