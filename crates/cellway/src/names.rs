@@ -156,7 +156,8 @@ mod tests {
 
     #[test]
     fn hosts_atm_is_read_as_linux_atm_writes_it() {
-        let text = "# ours\n47.000580ffde00000000000001.020000000001.00 server server.example # the LECS\n0.8.35\tline\n";
+        let text =
+            "# ours\n47.000580ffde00000000000001.020000000001.00 server server.example # the LECS\n0.8.35\tline\n";
         let address = "47000580ffde0000000000000102000000000100".parse().unwrap();
         assert_eq!(find(text, "server.example").unwrap(), Some(Target::Address(address)));
         assert_eq!(find(text, "line").unwrap(), Some(Target::Circuit("8.35".parse().unwrap())));

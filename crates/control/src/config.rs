@@ -17,7 +17,6 @@ mod internet;
 mod link;
 pub(crate) mod mappings;
 mod pseudowire;
-pub mod quantity;
 mod renamed;
 mod shell;
 mod shown;

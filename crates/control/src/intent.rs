@@ -328,27 +328,6 @@ impl Intent {
         Ok((id, Prepared { verb: "add", next: Next::Added(added), ..prepared }))
     }
 
-    /// A circuit more, by command, in the place of those that are parts of it.
-    fn prepare_circuit(
-        &mut self,
-        spec: Spec,
-        written: Option<Written>,
-        parts: Vec<ObjectId>,
-    ) -> Result<(ObjectId, Prepared)> {
-        let Spec::Circuit(circuit) = &spec else { bail!("only links and circuits are added by command") };
-        let id = ObjectId::circuit(circuit);
-        if self.applied.contains_key(&id) {
-            bail!("{id} exists already");
-        }
-        let object = self.commands.object(spec, 0);
-        let mut changes: Vec<Change> = parts.iter().map(|id| Change { id: id.clone(), wanted: None }).collect();
-        changes.push(Change { id: id.clone(), wanted: Some(object.clone()) });
-        let prepared = self.check(changes).map_err(Impossible)?;
-        let added = (id.clone(), object, written);
-        let next = if parts.is_empty() { Next::Added(vec![added]) } else { Next::Joined(parts, added) };
-        Ok((id, Prepared { verb: "add", next, ..prepared }))
-    }
-
     /// Objects less, by command; with links, the circuits over them. Gives all that goes.
     ///
     /// # Errors

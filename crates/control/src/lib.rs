@@ -49,6 +49,7 @@ pub mod plan;
 pub mod policy;
 pub mod processors;
 pub mod protocol;
+pub mod quantity;
 pub mod reference;
 pub mod results;
 mod service_status;

@@ -356,7 +356,8 @@ impl Handler for Manager {
     }
 
     fn may_attach(&self, peer: Peer, host: &str) -> Result<(), String> {
-        self.controller.with_config(|config| policy::may_attach(&config.rules, &peer, self.owner, config.current_name(host)))
+        self.controller
+            .with_config(|config| policy::may_attach(&config.rules, &peer, self.owner, config.current_name(host)))
     }
 
     fn endpoint_made(&self, peer: Peer, host: &str, endpoint: u64) {

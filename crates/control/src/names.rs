@@ -15,3 +15,12 @@ pub fn carries_name(carries: Carries) -> &'static str {
         Carries::Frames => "frames",
     }
 }
+
+/// Ends of a link or a circuit, as they are written, with another name of a station.
+pub(crate) fn renamed_ends(ends: &str, from: &str, to: &str) -> String {
+    let renamed = |end: &str| match end.strip_prefix(from) {
+        Some(rest) if rest.is_empty() || rest.starts_with([':', ' ']) => format!("{to}{rest}"),
+        _ => end.to_owned(),
+    };
+    ends.split(" - ").map(renamed).collect::<Vec<_>>().join(" - ")
+}

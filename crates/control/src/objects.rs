@@ -2,6 +2,7 @@
 
 use crate::config::{Host, Shell, Signalling};
 use crate::kinds::StationLayout;
+use crate::names::renamed_ends;
 use net::SwitchElementConfig;
 use net::topology::{CircuitDescription, LinkDescription, renamed_circuit, renamed_link};
 use serde::{Deserialize, Serialize};
@@ -31,15 +32,6 @@ impl ObjectId {
     pub fn circuit(description: &CircuitDescription) -> Self {
         ObjectId::Circuit(description.name())
     }
-}
-
-/// Ends of a link or a circuit, as they are written, with another name of a station.
-pub(crate) fn renamed_ends(ends: &str, from: &str, to: &str) -> String {
-    let renamed = |end: &str| match end.strip_prefix(from) {
-        Some(rest) if rest.is_empty() || rest.starts_with([':', ' ']) => format!("{to}{rest}"),
-        _ => end.to_owned(),
-    };
-    ends.split(" - ").map(renamed).collect::<Vec<_>>().join(" - ")
 }
 
 impl ObjectId {

@@ -3,8 +3,8 @@
 //! The circuits belong to the user who runs the network. That user and root may open all of them and manage the
 //! network; everybody else only what a rule names. The kernel says who calls (`SO_PEERCRED`, `SO_PEERGROUPS`).
 
-use crate::config::quantity;
 use crate::fault::{Faults, PartPath};
+use crate::quantity;
 use anyhow::{Context as _, Result, anyhow};
 use endpoint::seqpacket::Peer;
 use host::quota::{Kind, Limits};

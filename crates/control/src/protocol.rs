@@ -449,6 +449,7 @@ pub fn schema(kinds: &Kinds) -> serde_json::Value {
         ("add_link", schema_for!(LinkAdded)),
         ("remove_link", schema_for!(LinkRemoved)),
         ("set_link", schema_for!(LinkSet)),
+        ("rename", schema_for!(Done)),
         ("path", schema_for!(PathStatus)),
         ("oam", schema_for!(OamStatus)),
         ("oam_ask", schema_for!(Done)),

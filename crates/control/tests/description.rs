@@ -73,7 +73,7 @@ ends = [«"alpha 0.70000"», "beta 0.100"]
 [[circuit]]
 ends = ["alpha 0.101", «"gamma 0.101"»]
 category = "cbr"
-pcr = «2000»
+pcr = «true»
 [[circuit]]
 ends = ["alpha 0.102", "beta 0.102"]
 category = "nrt-vbr"
@@ -90,7 +90,7 @@ mbs = 10
             "write cells or frames",
             "VCI 70000 is beyond 65535",
             "no station `gamma` (is it `alpha`?)",
-            "expected a string",
+            "expected a rate",
             "scr is greater than pcr",
         ],
     );
@@ -146,8 +146,8 @@ fn what_follows_from_something_wrong_is_not_told() {
     );
     // A circuit whose rate has the wrong type still needs one.
     assert_marked(
-        "[host.a]\n[host.b]\n[[link]]\nends = [\"a\", \"b\"]\n[[circuit]]\nends = [\"a 0.100\", \"b 0.100\"]\ncategory = \"cbr\"\npcr = «7»\n",
-        &["expected a string"],
+        "[host.a]\n[host.b]\n[[link]]\nends = [\"a\", \"b\"]\n[[circuit]]\nends = [\"a 0.100\", \"b 0.100\"]\ncategory = \"cbr\"\npcr = «true»\n",
+        &["expected a rate"],
     );
 }
 

@@ -48,7 +48,8 @@ fn mappings_that_meet_on_links_are_one_circuit_with_their_labels_in_whatever_ord
             let circuits: Vec<String> = config.file.circuit.iter().map(text_of).collect();
             let back = "r2 100.201 - r1 100.101 via ";
             assert!(circuits.len() == 1 && (circuits[0].starts_with(back) || circuits[0] == WHOLE), "{circuits:?}");
-            let labels: Vec<String> = config.description.circuits[0].via.iter().map(|via| via.label().to_string()).collect();
+            let labels: Vec<String> =
+                config.description.circuits[0].via.iter().map(|via| via.label().to_string()).collect();
             let mut sorted = labels.clone();
             sorted.sort();
             assert_eq!(sorted, ["100.150", "100.50"]);

@@ -13,23 +13,44 @@ fn described(key: &str, value: &str) -> Config {
 /// Keys of labels, of rates and of times, each with a description around its value.
 const TEMPLATES: &[(&str, &str)] = &[
     ("ends", "[[circuit]]\nends = [\"alpha VALUE\", \"beta VALUE\"]\n"),
-    ("via", "[[link]]\nends = [\"s1:1\", \"s2:1\"]\n[[circuit]]\nends = [\"alpha 8.35\", \"beta 8.35\"]\nvia = [\"s1:1 VALUE\"]\n"),
-    ("atmarp_server", "[interface.i]\nhost = \"in\"\naddress = \"10.0.0.1/24\"\natmarp_server = \"VALUE\"\n[[link]]\nends = [\"in\", \"s1:5\"]\ncarries = \"frames\"\n"),
+    (
+        "via",
+        "[[link]]\nends = [\"s1:1\", \"s2:1\"]\n[[circuit]]\nends = [\"alpha 8.35\", \"beta 8.35\"]\nvia = [\"s1:1 VALUE\"]\n",
+    ),
+    (
+        "atmarp_server",
+        "[interface.i]\nhost = \"in\"\naddress = \"10.0.0.1/24\"\natmarp_server = \"VALUE\"\n[[link]]\nends = [\"in\", \"s1:5\"]\ncarries = \"frames\"\n",
+    ),
     ("circuits", "[[allow]]\nusers = [7]\ncircuits = [\"VALUE\"]\n"),
     ("rate", "[[link]]\nends = [\"alpha\", \"s1:0\"]\nrate = VALUE\n"),
-    ("signalling.rate", "[[link]]\nends = [\"alpha\", \"s1:0\"]\nrate = \"OC-12c\"\nsignalling = { version = \"uni31\", rate = VALUE }\n"),
+    (
+        "signalling.rate",
+        "[[link]]\nends = [\"alpha\", \"s1:0\"]\nrate = \"OC-12c\"\nsignalling = { version = \"uni31\", rate = VALUE }\n",
+    ),
     ("pcr", "[[circuit]]\nends = [\"alpha 0.100\", \"beta 0.100\"]\npcr = VALUE\n"),
-    ("scr", "[[circuit]]\nends = [\"alpha 0.100\", \"beta 0.100\"]\ncategory = \"nrt-vbr\"\npcr = \"1 Gbit/s\"\nmbs = 9\nscr = VALUE\n"),
+    (
+        "scr",
+        "[[circuit]]\nends = [\"alpha 0.100\", \"beta 0.100\"]\ncategory = \"nrt-vbr\"\npcr = \"1 Gbit/s\"\nmbs = 9\nscr = VALUE\n",
+    ),
     ("mcr", "[[circuit]]\nends = [\"alpha 0.100\", \"beta 0.100\"]\nmcr = VALUE\n"),
     ("back.pcr", "[[circuit]]\nends = [\"alpha 0.100\", \"beta 0.100\"]\nback = { pcr = VALUE }\n"),
     ("max_bandwidth", "[[allow]]\nusers = [7]\ncircuits = [\"*\"]\nmax_bandwidth = VALUE\n"),
     ("delay_us", "[[link]]\nends = [\"alpha\", \"s1:0\"]\ndelay_us = VALUE\n"),
     ("link.cdvt_us", "[[link]]\nends = [\"alpha\", \"s1:0\"]\ncdvt_us = VALUE\n"),
     ("cdvt_us", "[[circuit]]\nends = [\"alpha 0.100\", \"beta 0.100\"]\ncdvt_us = VALUE\n"),
-    ("max_ctd_us", "[[circuit]]\nends = [\"alpha 0.100\", \"beta 0.100\"]\ncategory = \"cbr\"\npcr = 1\nmax_ctd_us = VALUE\n"),
-    ("max_cdv_us", "[[circuit]]\nends = [\"alpha 0.100\", \"beta 0.100\"]\ncategory = \"cbr\"\npcr = 1\nmax_cdv_us = VALUE\n"),
+    (
+        "max_ctd_us",
+        "[[circuit]]\nends = [\"alpha 0.100\", \"beta 0.100\"]\ncategory = \"cbr\"\npcr = 1\nmax_ctd_us = VALUE\n",
+    ),
+    (
+        "max_cdv_us",
+        "[[circuit]]\nends = [\"alpha 0.100\", \"beta 0.100\"]\ncategory = \"cbr\"\npcr = 1\nmax_cdv_us = VALUE\n",
+    ),
     ("back.cdvt_us", "[[circuit]]\nends = [\"alpha 0.100\", \"beta 0.100\"]\nback = { cdvt_us = VALUE, pcr = 1 }\n"),
-    ("cells_udp", "[outside.far]\n[[link]]\nends = [\"s1:0\", \"far\"]\ncells_udp = { local = \"VALUE:4000\", peer = \"VALUE:4001\" }\n"),
+    (
+        "cells_udp",
+        "[outside.far]\n[[link]]\nends = [\"s1:0\", \"far\"]\ncells_udp = { local = \"VALUE:4000\", peer = \"VALUE:4001\" }\n",
+    ),
     ("cells_tcp", "[outside.far]\n[[link]]\nends = [\"s1:0\", \"far\"]\ncells_tcp = \"listen VALUE:4000\"\n"),
 ];
 
@@ -57,13 +78,35 @@ fn a_label_has_one_meaning_in_each_notation_and_key() {
 #[test]
 fn a_rate_has_one_meaning_in_each_notation_and_key() {
     for key in ["rate", "signalling.rate"] {
-        same(key, &["\"42.4 Mbit/s\"", "\"42400 kbit/s\"", "\"42.4Mbps\"", "\"42400 kbps\"", "\"100000 cell/s\"", "\"100000cps\""]);
+        same(
+            key,
+            &[
+                "\"42.4 Mbit/s\"",
+                "\"42400 kbit/s\"",
+                "\"42.4Mbps\"",
+                "\"42400 kbps\"",
+                "\"100000 cell/s\"",
+                "\"100000cps\"",
+            ],
+        );
         same(key, &["\"OC-3c\"", "\"OC3\"", "\"STM-1\"", "\"149.76 Mbit/s\""]);
         same(key, &["\"E3\"", "\"80000 cells/s\""]);
         same(key, &["\"DS3\"", "\"T3\"", "\"96000 cps\""]);
     }
     for key in ["pcr", "scr", "mcr", "back.pcr", "max_bandwidth"] {
-        same(key, &["\"384 kbit/s\"", "\"384 kbps\"", "\"0.384 Mbps\"", "1000", "\"1000\"", "\"1000 cells/s\"", "\"1000 cps\"", "1000.0"]);
+        same(
+            key,
+            &[
+                "\"384 kbit/s\"",
+                "\"384 kbps\"",
+                "\"0.384 Mbps\"",
+                "1000",
+                "\"1000\"",
+                "\"1000 cells/s\"",
+                "\"1000 cps\"",
+                "1000.0",
+            ],
+        );
         same(key, &["\"E1\"", "\"e1\""]);
         same(key, &["\"STM-1\"", "\"OC-3c\""]);
     }

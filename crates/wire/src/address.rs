@@ -217,7 +217,9 @@ mod tests {
         assert_eq!("0.5".parse(), Ok(PvcAddress { itf: 0, circuit: CircuitId::new(0, 5).unwrap() }));
         assert_eq!("4096.1".parse::<CircuitId>(), Err(AddressError::Vpi(4096)));
         assert_eq!("1.65536".parse::<CircuitId>(), Err(AddressError::Vci(65536)));
-        for bad in ["", ".", "1", "1.", ".1", "01.1", "+1.1", "1. 1", "1.1.1.1", "a.b", "0.0.1.1", "1/1/1", "1/1.1", "/1"] {
+        for bad in
+            ["", ".", "1", "1.", ".1", "01.1", "+1.1", "1. 1", "1.1.1.1", "a.b", "0.0.1.1", "1/1/1", "1/1.1", "/1"]
+        {
             assert!(bad.parse::<PvcAddress>().is_err(), "{bad}");
             assert!(bad.parse::<CircuitId>().is_err(), "{bad}");
         }

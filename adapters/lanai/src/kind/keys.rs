@@ -1,12 +1,12 @@
 //! `[myrinet.NAME]`: hosts that a Myrinet joins, its switches and cables, and which of its mechanisms are on.
 
-use control::config::quantity;
 use crate::fabric::mapper::Settings;
 use crate::fabric::{Config as Links, FabricError, Marks, Switching};
 use crate::myrinet::{Cable, Layout, LayoutError, Plug};
 use crate::{MulticastBy, Switches};
 use control::fault::{Faults, word};
 use control::kinds::{Far, LinkEnd, OwnLink};
+use control::quantity;
 use net::topology::{Attachment, LinkDescription};
 use net::{Carries, LinkConfig};
 use serde::{Deserialize, Serialize};

@@ -3,8 +3,8 @@
 use crate::client::{self, Size, goes_on, interrupted};
 use crate::commands::unanswered::{Locator, frame_link};
 use crate::context::Context;
-use crate::output;
 use crate::names::Destination;
+use crate::output;
 use crate::target::{self, Purpose, Role};
 use crate::units;
 use anyhow::{Result, bail};

@@ -8,9 +8,9 @@ mod send;
 pub(crate) use receive::run_receive;
 pub(crate) use send::run_send;
 
+use crate::names::Destination;
 use crate::outfile::Overwriting;
 use crate::ready::Ready;
-use crate::names::Destination;
 use crate::target::Reliable;
 use crate::units;
 use clap::Args;

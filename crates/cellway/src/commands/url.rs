@@ -1,9 +1,9 @@
 //! Links to elsewhere as URLs: `atmtcp://HOST:PORT` connects, `atmtcp-listen://ADDRESS:PORT` listens; with `-tls` by TLS.
 //! `cells-tcp` does the same for cells over TCP, and `cells-udp://PEER:PORT?local=ADDRESS:PORT` is cells in datagrams.
 
-use control::config::quantity::parse_socket;
 use anyhow::Result;
 use control::config::Udp;
+use control::quantity::parse_socket;
 
 /// What a URL may be.
 pub(crate) const FORMS: &str = "atmtcp://HOST:PORT, atmtcp-listen://ADDRESS:PORT, cells-tcp:// and cells-tcp-listen://, each with \

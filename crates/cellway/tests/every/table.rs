@@ -85,7 +85,12 @@ pub const ROWS: &[Row] = &[
     asks("graph", &["--interval", "10ms"], Itself, Ok(&["{dir}/bad.toml"])),
     asks("drops", &[], Itself, Ok(&["nowhere"])),
     alone("explain", &["no_buffer"], Itself, Err("a reason that there is not is wrong usage")),
-    asks("rename", &["s1", "s2"], Elsewhere("a network with a Myrinet is not renamed: brought.rs has another"), Ok(&["nowhere", "s4"])),
+    asks(
+        "rename",
+        &["s1", "s2"],
+        Elsewhere("a network with a Myrinet is not renamed: brought.rs has another"),
+        Ok(&["nowhere", "s4"]),
+    ),
     asks("export", &[], Itself, NOTHING_TO_REFUSE),
     alone("import", &["{dir}/hosts.atm"], Itself, Ok(&["{dir}/none.atm"])),
     asks("circuit list", &[], Itself, NOTHING_TO_REFUSE),

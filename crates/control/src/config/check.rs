@@ -171,7 +171,8 @@ impl Check<'_> {
             let meant = link.understand(folder, &mut faults);
             let mut place = None;
             if let Some((mut description, shell)) = meant {
-                let known = self.know("ends", &description.ends.each_ref().map(|end| end.station.as_str()), &mut faults);
+                let known =
+                    self.know("ends", &description.ends.each_ref().map(|end| end.station.as_str()), &mut faults);
                 let signalling = link.signalling.as_ref().filter(|_| known);
                 let stations = &self.config.description.stations;
                 let (file, peer_circuits_to) = (&self.written.file, link.peer_circuits_to.as_deref());

@@ -1,8 +1,9 @@
 //! `[[circuit]]`: its ends, its traffic contract, its adaptation layer.
 
 use super::traffic::{Traffic, cdvt_us, early, is_early, ubr};
-use super::{quantity, word};
+use super::word;
 use crate::fault::Faults;
+use crate::quantity;
 use net::FrameAal;
 use net::topology::{CircuitDescription, CircuitEnd, OamOptions};
 use serde::{Deserialize, Serialize};

@@ -89,12 +89,7 @@ pub(crate) fn continuation(end: &CircuitEnd, router: &Router) -> Option<CircuitE
 }
 
 /// All segments that are one with the `n`th, each with whether it is passed from its second end to its first.
-fn chain(
-    n: usize,
-    segments: &[Segment],
-    by_end: &HashMap<&CircuitEnd, usize>,
-    router: &Router,
-) -> Vec<(usize, bool)> {
+fn chain(n: usize, segments: &[Segment], by_end: &HashMap<&CircuitEnd, usize>, router: &Router) -> Vec<(usize, bool)> {
     let walk = |from_second: bool| {
         let mut walked: Vec<(usize, bool)> = Vec::new();
         let mut end = &segments[n].ends[usize::from(from_second)];
@@ -167,7 +162,8 @@ fn of_chain(
         let meant = settled(end, router);
         if meant == *end { written.to_owned() } else { meant.to_string() }
     };
-    let as_written = |(n, reversed): (usize, bool), second: bool| written(n).ends[usize::from(second != reversed)].as_str();
+    let as_written =
+        |(n, reversed): (usize, bool), second: bool| written(n).ends[usize::from(second != reversed)].as_str();
     let last = chain[chain.len() - 1];
     let ends = vec![text(from, as_written(chain[0], false)), text(to, as_written(last, true))];
     Ok(Circuit { ends, via, ..all })

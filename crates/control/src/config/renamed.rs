@@ -1,7 +1,7 @@
 //! A description with another name of one of its stations.
 
 use super::{Config, File, parse_in};
-use crate::objects::renamed_ends;
+use crate::names::renamed_ends;
 use anyhow::{Context as _, Result, bail};
 use net::topology::Attachment;
 

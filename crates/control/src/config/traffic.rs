@@ -1,8 +1,9 @@
 //! What is promised to one direction of a circuit: the keys of `[[circuit]]`, and of its `back`.
 
 use super::link::MAX_DELAY_US;
-use super::{quantity, word};
+use super::word;
 use crate::fault::{Faults, PartPath};
+use crate::quantity;
 use net::topology::parse_circuit_bound;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;

@@ -1,7 +1,8 @@
 //! `cells_udp` of a link: cells in datagrams.
 
-use super::{quantity, word};
+use super::word;
 use crate::fault::Faults;
+use crate::quantity;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 

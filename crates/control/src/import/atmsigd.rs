@@ -66,7 +66,9 @@ fn apply(group: &str, options: &[String], site: &mut Site) {
             ("sig", "uni40") => site.version = Some("uni40"),
             ("sig" | "entity", "mode") => match options.next() {
                 Some("user") | None => {}
-                Some(mode) => site.remarks.push(format!("mode {mode}: the switch of this description is the network side")),
+                Some(mode) => {
+                    site.remarks.push(format!("mode {mode}: the switch of this description is the network side"))
+                }
             },
             ("debug" | "saal", _) | (_, "level") => _ = options.next(),
             ("policy", decision) => {

@@ -68,12 +68,13 @@ pub(super) fn read(text: &str) -> Result<Tables> {
         let Some([a, b]) = ends.as_deref() else { continue };
         if [a, b].iter().any(|(node, _)| node.node_type == "atm_switch") {
             // The ports of other nodes are numbered otherwise.
-            tables.links.push([a, b].map(|(node, port)| {
-                (node.name.clone(), (node.node_type == "atm_switch").then_some(*port))
-            }));
+            tables.links.push(
+                [a, b].map(|(node, port)| (node.name.clone(), (node.node_type == "atm_switch").then_some(*port))),
+            );
         }
     }
-    let others = nodes.iter().filter(|node| ["frame_relay_switch", "ethernet_switch"].contains(&node.node_type.as_str()));
+    let others =
+        nodes.iter().filter(|node| ["frame_relay_switch", "ethernet_switch"].contains(&node.node_type.as_str()));
     tables.remarks.extend(others.map(|node| format!("{} is no ATM switch: left out", node.name)));
     Ok(tables)
 }

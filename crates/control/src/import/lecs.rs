@@ -33,7 +33,9 @@ pub(super) fn read(text: &str, site: &mut Site) -> Result<()> {
             (None, None) if !line.is_empty() => site.host("lecs", line.parse::<Aesa>().with_context(wrong)?),
             (None, Some(name)) if !line.is_empty() => match line.parse::<Aesa>() {
                 Ok(address) => site.host(&format!("{name}-member"), address),
-                Err(_) => site.remarks.push(format!("stations {line} were guided to the LAN {name}: give them --lan {name}")),
+                Err(_) => {
+                    site.remarks.push(format!("stations {line} were guided to the LAN {name}: give them --lan {name}"))
+                }
             },
             _ => {}
         }

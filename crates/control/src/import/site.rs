@@ -35,7 +35,9 @@ impl Site {
     pub(super) fn description(&self) -> (String, Vec<String>) {
         let version = self.version.unwrap_or("uni31");
         let mut switches: BTreeMap<[u8; PREFIX_OCTETS], Vec<(&String, &Aesa)>> = BTreeMap::new();
-        self.hosts.iter().for_each(|(address, name)| switches.entry(address.prefix()).or_default().push((name, address)));
+        self.hosts
+            .iter()
+            .for_each(|(address, name)| switches.entry(address.prefix()).or_default().push((name, address)));
         let mut remarks = self.remarks.clone();
         if switches.is_empty() {
             remarks.push("no addresses are known: add [host.NAME], or import hosts.atm too".into());
@@ -44,7 +46,8 @@ impl Site {
         let (mut stations, mut links) = (String::new(), String::new());
         let mut first: Option<String> = None;
         for (nth, (prefix, hosts)) in switches.iter().enumerate() {
-            let switch = super::plain(&format!("s{}", nth + 1), &mut |name| self.hosts.values().any(|host| host == name));
+            let switch =
+                super::plain(&format!("s{}", nth + 1), &mut |name| self.hosts.values().any(|host| host == name));
             let ports = hosts.len() + switches.len();
             let _ = write!(stations, "\n[switch.{switch}]\nprefix = \"{}\"\nports = {}\n", hex(prefix), ports.max(64));
             for (name, address) in hosts {

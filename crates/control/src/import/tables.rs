@@ -74,7 +74,11 @@ impl Tables {
             });
             let _ = write!(links, "\n[[link]]\nends = [\"{a}\", \"{b}\"]\n");
         }
-        let mut hosts: BTreeSet<String> = self.links.iter().flatten().map(|(name, _)| name.as_str())
+        let mut hosts: BTreeSet<String> = self
+            .links
+            .iter()
+            .flatten()
+            .map(|(name, _)| name.as_str())
             .filter(|name| !self.switches.contains_key(*name))
             .map(|name| names[name].clone())
             .collect();
@@ -86,7 +90,8 @@ impl Tables {
                     let host = format!("{switch}-port{}", entry.port);
                     if hosts.insert(host.clone()) {
                         let _ = write!(links, "\n[[link]]\nends = [\"{host}\", \"{switch}:{}\"]\n", entry.port);
-                        remarks.push(format!("nothing is at port {} of {name}: a host `{host}` stands there", entry.port));
+                        remarks
+                            .push(format!("nothing is at port {} of {name}: a host `{host}` stands there", entry.port));
                     }
                 }
             }

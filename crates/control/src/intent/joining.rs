@@ -1,10 +1,11 @@
 //! A circuit that a command adds at the ports of one switch, beside those of other switches: where they meet on a link
 //! with the same label, they become one.
 
-use super::Intent;
-use crate::config::mappings::{self, join};
+use super::{Intent, Next, Prepared};
 use crate::config::Circuit;
-use crate::objects::ObjectId;
+use crate::config::mappings::{self, join};
+use crate::objects::{Change, ObjectId, Spec};
+use crate::plan::Impossible;
 use crate::sources::commands::Written;
 use anyhow::{Result, bail};
 use net::topology::CircuitEnd;
@@ -44,6 +45,27 @@ impl Intent {
             || (circuit.clone(), Vec::new()),
             |own| (own.circuit, own.members.iter().filter_map(|member| ids[*member].clone()).collect()),
         ))
+    }
+
+    /// A circuit more, by command, in the place of those that are parts of it.
+    pub(super) fn prepare_circuit(
+        &mut self,
+        spec: Spec,
+        written: Option<Written>,
+        parts: Vec<ObjectId>,
+    ) -> Result<(ObjectId, Prepared)> {
+        let Spec::Circuit(circuit) = &spec else { bail!("only links and circuits are added by command") };
+        let id = ObjectId::circuit(circuit);
+        if self.applied.contains_key(&id) {
+            bail!("{id} exists already");
+        }
+        let object = self.commands.object(spec, 0);
+        let mut changes: Vec<Change> = parts.iter().map(|id| Change { id: id.clone(), wanted: None }).collect();
+        changes.push(Change { id: id.clone(), wanted: Some(object.clone()) });
+        let prepared = self.check(changes).map_err(Impossible)?;
+        let added = (id.clone(), object, written);
+        let next = if parts.is_empty() { Next::Added(vec![added]) } else { Next::Joined(parts, added) };
+        Ok((id, Prepared { verb: "add", next, ..prepared }))
     }
 
     /// A circuit as the description or a command wrote it.

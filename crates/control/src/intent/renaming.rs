@@ -24,7 +24,8 @@ impl Intent {
         let kind = if self.config.file.host.contains_key(from) { "host" } else { "switch" };
         let objects = file::objects(&config);
         let commands = self.commands.renamed(from, to);
-        let applied: Objects = self.applied.iter().map(|(id, object)| (id.renamed(from, to), object.renamed(from, to))).collect();
+        let applied: Objects =
+            self.applied.iter().map(|(id, object)| (id.renamed(from, to), object.renamed(from, to))).collect();
         let wanted = sources::wanted(&objects, &commands, &self.peers.renamed(from, to));
         if let Some(other) = difference(&applied, &wanted).first() {
             bail!("{} is not as it should be: apply the description first, then rename", other.id);

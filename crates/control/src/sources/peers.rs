@@ -1,7 +1,8 @@
 //! Peers as a source: what the peer of an ATM-over-TCP link with `peer_circuits_to` opens becomes a circuit to a host
 //! of the network, with the same label at both ends, as a real interface would have it; what it closes goes.
 
-use crate::objects::{Change, Object, ObjectId, Objects, Owner, Spec, renamed_ends};
+use crate::names::renamed_ends;
+use crate::objects::{Change, Object, ObjectId, Objects, Owner, Spec};
 use net::topology::{CircuitDescription, CircuitEnd};
 use net::{FrameAal, PeerCircuit};
 use std::collections::BTreeMap;

@@ -92,7 +92,8 @@ pub(crate) fn run_receive(context: &Context, receive: &Receive) -> Result<()> {
     let reliable = speaks(receive.reliable, receive.takes_datagrams());
     let ready = Some(receive.ready);
     let purpose = Purpose { sap: receive.sap, reliable, ready, ..Purpose::new(Role::Listens) };
-    let (mut endpoint, channel, mut held) = target::open(context, &receive.host, receive.circuit.resolve(context)?, purpose)?;
+    let (mut endpoint, channel, mut held) =
+        target::open(context, &receive.host, receive.circuit.resolve(context)?, purpose)?;
     output.heard = Instant::now();
     let stream = match reliable {
         Reliable::Always => Some(Vec::new()),
