@@ -1,7 +1,6 @@
 //! Traffic out of a file, whatever wrote it: pcap and pcapng with ERF, SunATM or RFC 1483 records, and recordings of
 //! Linux's `atmtcp`. In: the file's octets. Out: SDUs, cells and damaged PDUs in their order, and what was left out.
 
-use crate::commands::capture::turned;
 use anyhow::{Context as _, Result, bail};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -146,6 +145,13 @@ fn recorded(file: &[u8]) -> Result<Traffic<'_>> {
         }
     }
     Ok(traffic)
+}
+
+/// The header word of an AAL0 cell in the other order: in the file it is in the recording machine's, which is
+/// little-endian.
+pub(crate) fn turned(mut cell: [u8; 52]) -> [u8; 52] {
+    cell[..4].reverse();
+    cell
 }
 
 /// Whether a cell is a user's: OAM and resource management cells are the network's own.
