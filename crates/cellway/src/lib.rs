@@ -35,8 +35,8 @@ pub use commands::{schema, ttcp};
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
-    apply, call, capture, circuit, config, demo, doctor, drops, elsewhere, explain, export, inject, ip, lane, link, myrinet,
-    oam, ping, recording, relay, run, status, trace, transfer, up, vm,
+    apply, call, capture, circuit, config, demo, doctor, drops, elsewhere, explain, export, inject, ip, lane, link,
+    myrinet, oam, ping, recording, relay, run, status, trace, transfer, up, vm,
 };
 use context::Context;
 use std::path::PathBuf;

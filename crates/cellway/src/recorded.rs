@@ -198,7 +198,10 @@ mod tests {
     fn records_of_a_capture_card_are_sdus_cells_and_damaged_pdus() {
         let (good, mut bad) = (pdu(b"hello"), pdu(b"hello"));
         bad[0] ^= 1;
-        let file = pcap(197, &[erf(Kind::Aal5, 0, &good), erf(Kind::Aal5, 1, &bad), erf(Kind::Cell, 1, &[7; 48]), vec![0; 30]]);
+        let file = pcap(
+            197,
+            &[erf(Kind::Aal5, 0, &good), erf(Kind::Aal5, 1, &bad), erf(Kind::Cell, 1, &[7; 48]), vec![0; 30]],
+        );
         let traffic = read(&file).unwrap();
         assert_eq!(traffic.left_out, 1);
         let whats: Vec<_> = traffic.units.iter().map(|unit| (unit.stream, unit.what.clone())).collect();

@@ -60,7 +60,8 @@ fn a_bridged_device_needs_no_address_and_has_the_same_mac_at_each_start_or_the_g
     let line = "ip tun alpha 8.35 --encapsulation llc-bridged --name nas0";
     let macs = [line, line, &format!("{line} --mac 02:00:00:00:00:09")].map(|line| {
         let mut device = tun(&up, &namespace, line);
-        let (mac, addresses) = (mac(&namespace, "nas0"), namespace.output(&["ip", "-4", "addr", "show", "nas0"]).unwrap());
+        let (mac, addresses) =
+            (mac(&namespace, "nas0"), namespace.output(&["ip", "-4", "addr", "show", "nas0"]).unwrap());
         assert!(!addresses.contains("inet "), "{addresses}");
         device.kill();
         // The device goes with its process.

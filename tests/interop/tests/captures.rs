@@ -89,7 +89,8 @@ fn in_udp(datagrams: &[Vec<u8>]) -> tempfile::NamedTempFile {
     [0xa1b2_c3d4, 2 | 4 << 16, 0, 0, 65_535, RAW_IP].iter().for_each(|word| file.extend(u32::to_le_bytes(*word)));
     for datagram in datagrams {
         let length = 28 + datagram.len() as u16;
-        let mut packet = vec![0x45, 0, (length >> 8) as u8, length as u8, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+        let mut packet =
+            vec![0x45, 0, (length >> 8) as u8, length as u8, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
         for half in [49_152, PORT, length - 20, 0] {
             packet.extend(half.to_be_bytes());
         }
