@@ -1,7 +1,6 @@
 //! Traffic out of a file, whatever wrote it: pcap and pcapng with ERF, SunATM or RFC 1483 records, and recordings of
 //! Linux's `atmtcp`. In: the file's octets. Out: SDUs, cells and damaged PDUs in their order, and what was left out.
 
-use crate::commands::capture::turned;
 use anyhow::{Context as _, Result, bail};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -148,6 +147,13 @@ fn recorded(file: &[u8]) -> Result<Traffic<'_>> {
     Ok(traffic)
 }
 
+/// The header word of an AAL0 cell in the other order: in the file it is in the recording machine's, which is
+/// little-endian.
+pub(crate) fn turned(mut cell: [u8; 52]) -> [u8; 52] {
+    cell[..4].reverse();
+    cell
+}
+
 /// Whether a cell is a user's: OAM and resource management cells are the network's own.
 pub(crate) fn is_users(cell: &Cell) -> bool {
     let header = cell.header();
@@ -192,7 +198,10 @@ mod tests {
     fn records_of_a_capture_card_are_sdus_cells_and_damaged_pdus() {
         let (good, mut bad) = (pdu(b"hello"), pdu(b"hello"));
         bad[0] ^= 1;
-        let file = pcap(197, &[erf(Kind::Aal5, 0, &good), erf(Kind::Aal5, 1, &bad), erf(Kind::Cell, 1, &[7; 48]), vec![0; 30]]);
+        let file = pcap(
+            197,
+            &[erf(Kind::Aal5, 0, &good), erf(Kind::Aal5, 1, &bad), erf(Kind::Cell, 1, &[7; 48]), vec![0; 30]],
+        );
         let traffic = read(&file).unwrap();
         assert_eq!(traffic.left_out, 1);
         let whats: Vec<_> = traffic.units.iter().map(|unit| (unit.stream, unit.what.clone())).collect();

@@ -93,8 +93,11 @@ fn several_captures_of_one_link_each_in_its_form_have_the_same_and_are_read_agai
     let net = Net::up(WAIT, NETWORK);
     let forms = ["pcapng", "sunatm", "rfc1483", "atmtcp"];
     let files = forms.map(|form| path(&net, form));
-    let captures: Vec<_> =
-        forms.iter().zip(&files).map(|(form, file)| Running::start(&net, &["capture", LINK, file, "--format", form])).collect();
+    let captures: Vec<_> = forms
+        .iter()
+        .zip(&files)
+        .map(|(form, file)| Running::start(&net, &["capture", LINK, file, "--format", form]))
+        .collect();
     send(&net, "8.35", &LLC);
     send(&net, "8.36", b"no LLC");
     for (capture, (form, [records, missed])) in
@@ -159,7 +162,9 @@ fn cells_of_a_cell_capture_are_played_back_cell_for_cell() {
         let octets = std::fs::read(file).unwrap();
         let mut reader = wire::pcap::Reader::new(&octets).unwrap();
         // Behind the time, which is another.
-        std::iter::from_fn(|| reader.next_packet().unwrap()).map(|packet| packet.octets[8..].to_vec()).collect::<Vec<_>>()
+        std::iter::from_fn(|| reader.next_packet().unwrap())
+            .map(|packet| packet.octets[8..].to_vec())
+            .collect::<Vec<_>>()
     };
     assert_eq!(cells(&file), cells(&again));
 }
@@ -207,7 +212,10 @@ fn single_pdus_are_received_in_each_form_and_sent_again() {
     };
     assert_eq!(receive("hex"), b"aaaa03000000080045\n");
     let line: Value = serde_json::from_slice(&receive("jsonl")).unwrap();
-    assert_eq!((&line["circuit"], &line["octets"], &line["sdu"]), (&json!("8.35"), &json!(9), &json!("aaaa03000000080045")));
+    assert_eq!(
+        (&line["circuit"], &line["octets"], &line["sdu"]),
+        (&json!("8.35"), &json!(9), &json!("aaaa03000000080045"))
+    );
     let capture = path(&net, "received.pcap");
     std::fs::write(&capture, receive("pcap")).unwrap();
     assert_eq!(contents(&net, &capture, &[]), [(1, "8.35".to_owned(), 1, 9)]);

@@ -79,7 +79,8 @@ fn wrong_headers_and_crcs_are_dropped_for_what_they_are() {
 fn a_seed_repeats_what_is_lost_doubled_and_late() {
     let net = Net::up(WAIT, NETWORK);
     let faults = ["--lose", "0.1", "--double", "0.1", "--reorder", "0.1", "--delay", "0.1", "--delay-cells", "3"];
-    let arguments = [&["alpha", "8.35", "--hex", &"5a".repeat(400), "--count", "50"][..], &faults].concat();
+    let digits = "5a".repeat(400);
+    let arguments = [&["alpha", "8.35", "--hex", &digits, "--count", "50"][..], &faults].concat();
     let seeded = |seed: &str| inject(&net, &[&arguments[..], &["--seed", seed]].concat());
     let (first, again, other) = (seeded("7"), seeded("7"), seeded("8"));
     assert_eq!(first, again);

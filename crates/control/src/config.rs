@@ -45,13 +45,13 @@ pub use fits::{added, far_end, guest_of};
 pub use interface::{Device, Interface, Route, parse_address, parse_station_mac};
 pub use internet::{Addresses, Internet, parse_ip_address};
 pub use link::{Link, LinkFaults, OUTSIDE_CDVT, RENAMED};
+pub use pseudowire::Pseudowire;
 pub use shell::Shell;
 pub use shown::shown;
 pub use signalling::Signalling;
 pub use tcp::{LinkTls, host as atmtcp_host, parse_atmtcp};
 pub(crate) use traffic::CDVT_US;
 pub use traffic::Traffic;
-pub use pseudowire::Pseudowire;
 pub use udp::Udp;
 pub use whole::Whole;
 

@@ -1,32 +1,30 @@
-//! The service's side of an injection: a thread that reads cells of 53 octets from a socket and puts them on a link, as
-//! if the node at one of its ends had sent them.
+//! Cells that a command puts on a link, as if the node at one of its ends had sent them. In: cells of 53 octets in a
+//! memory file that came with the request. Out: how many the link has taken.
 //!
 //! Each header passes the receiver of I.432.1 section 4.3.2: a single wrong bit is corrected, anything else is counted
-//! `header_error` at the link. A link without room lets the thread wait, and with it whoever writes: the engine's thread
-//! never does. At the writer's end the thread says what it has done ([`Injected`]) and closes.
+//! `header_error` at the link. Where the link has no room, the request's own thread waits, for [`PATIENCE`] at most: the
+//! engine's thread never does. Who asks sends the rest again.
 
 use crate::protocol::Injected;
 use anyhow::{Context as _, Result, anyhow, bail};
+use endpoint::sealed;
 use host::engine::EngineHandle;
 use net::{Carries, LinkId, NodeIo, Side};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketType, sockopt};
-use std::io::{self, ErrorKind, Read, Write};
-use std::net::Shutdown;
 use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use wire::cell::CELL_OCTETS;
 use wire::hec::{Receiver, Verdict};
 use wire::octets::{Format, parse53};
 use wire::{Cell, DropReason};
 
+/// Cells of a request at most.
+pub const MAX_CELLS: usize = 16_384;
 /// Cells that are put on the link at once.
 const BATCH: usize = 256;
 /// Between two looks whether a full link has room.
 const FULL: Duration = Duration::from_millis(1);
+/// How long a request waits for room.
+pub const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Where cells are put.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,15 +37,17 @@ pub struct Place {
     pub station: String,
 }
 
-/// The end of a pair of sockets that came with the request.
+/// The cells that came with a request.
 ///
 /// # Errors
-/// Something else came.
-pub fn accept(fds: Vec<OwnedFd>) -> Result<UnixStream> {
-    let fd = fds.into_iter().next().context("an injection needs a socket: pass an end of a pair along")?;
-    let stream =
-        sockopt::socket_domain(&fd) == Ok(AddressFamily::UNIX) && sockopt::socket_type(&fd) == Ok(SocketType::STREAM);
-    stream.then(|| UnixStream::from(fd)).context("cells are read from an end of a pair of UNIX stream sockets")
+/// No memory file, one that is not sealed, too many, or no whole cells.
+pub fn cells(fds: &[OwnedFd]) -> Result<Vec<u8>> {
+    let fd = fds.first().context("cells come in a memory file: pass its descriptor along")?;
+    let octets = sealed::read(fd, MAX_CELLS * CELL_OCTETS).context("cells")?;
+    if !octets.len().is_multiple_of(CELL_OCTETS) {
+        bail!("{} octets are no whole cells of {CELL_OCTETS}", octets.len());
+    }
+    Ok(octets)
 }
 
 /// The end of a link that `from` names.
@@ -79,65 +79,79 @@ fn side_of(link: &str, from: Option<&str>) -> Result<(Side, String)> {
     Ok((found.0, found.1.to_owned()))
 }
 
-/// An injection that has begun.
-#[derive(Debug, Clone)]
-pub struct Injection(Weak<UnixStream>);
-
-impl Injection {
-    /// Ends it.
-    pub fn revoke(&self) {
-        if let Some(socket) = self.0.upgrade() {
-            // One that is closed already has ended.
-            let _ = socket.shutdown(Shutdown::Both);
-        }
-    }
-
-    /// Whether it has ended.
-    pub fn is_over(&self) -> bool {
-        self.0.strong_count() == 0
-    }
-}
-
-/// Starts the thread.
+/// Puts cells on a link, each as soon as there is room.
 ///
 /// # Errors
-/// No thread to be had.
-pub fn start(engine: EngineHandle, place: Place, from: UnixStream) -> io::Result<Injection> {
-    from.set_nonblocking(false)?;
-    let from = Arc::new(from);
-    let injection = Injection(Arc::downgrade(&from));
-    std::thread::Builder::new().name("inject".into()).spawn(move || {
-        // Without an answer the writer sees by the closed socket that the link, or the network, is gone.
-        let _ = pump(&engine, &place, &from);
-    })?;
-    Ok(injection)
-}
-
-/// Reads and puts until the writer's end; then answers.
-fn pump(engine: &EngineHandle, place: &Place, mut socket: &UnixStream) -> io::Result<()> {
+/// The link, or the network, is gone.
+pub fn put(engine: &EngineHandle, place: &Place, octets: &[u8]) -> Result<Injected> {
     let (mut receiver, mut done) = (Receiver::default(), Injected::default());
-    let mut octets = vec![0; BATCH * CELL_OCTETS];
-    let mut filled = 0;
-    loop {
-        match socket.read(&mut octets[filled..]) {
-            Ok(0) => break,
-            Ok(n) => filled += n,
-            Err(e) if e.kind() == ErrorKind::Interrupted => continue,
-            Err(e) => return Err(e),
+    let mut end = Instant::now() + PATIENCE;
+    for batch in octets.chunks(BATCH * CELL_OCTETS) {
+        let errors = done.header_errors;
+        let mut batch = batch.to_vec();
+        let cells = batch.chunks_exact_mut(CELL_OCTETS).map(|cell| receive(&mut receiver, cell, &mut done));
+        let cells: Vec<Option<Cell>> = cells.collect();
+        let (taken, put) = put_batch(engine, place, &cells, done.header_errors - errors, &mut end)?;
+        (done.taken, done.cells) = (done.taken + taken, done.cells + put);
+        if (taken as usize) < cells.len() {
+            // What is beyond comes again: it has not been seen.
+            done.header_errors = errors + cells[..taken as usize].iter().filter(|cell| cell.is_none()).count() as u64;
+            break;
         }
-        let (whole, errors) = (filled - filled % CELL_OCTETS, done.header_errors);
-        let whole_cells = octets[..whole].chunks_exact_mut(CELL_OCTETS);
-        let cells: Vec<Cell> = whole_cells.filter_map(|cell| receive(&mut receiver, cell, &mut done)).collect();
-        octets.copy_within(whole..filled, 0);
-        filled -= whole;
-        done.cells += put(engine, place, (cells, done.header_errors - errors), socket)?;
     }
-    let mut line = serde_json::to_vec(&done)?;
-    line.push(b'\n');
-    socket.write_all(&line)
+    Ok(done)
 }
 
-/// A cell whose header is right, or has been put right; one of `None` is counted at the link by [`put`].
+/// Puts cells on the link until there has been no room for long, and counts headers that were wrong. Gives how many
+/// places of the batch are done, and how many cells were put.
+fn put_batch(
+    engine: &EngineHandle,
+    place: &Place,
+    batch: &[Option<Cell>],
+    errors: u64,
+    end: &mut Instant,
+) -> Result<(u64, u64)> {
+    let Place { link, side, .. } = *place;
+    let mut cells: Vec<Cell> = batch.iter().flatten().copied().collect();
+    let mut begin = 0;
+    while begin < cells.len() {
+        let step = engine.with(move |core| {
+            let now = core.now();
+            let put = core.network.at_end(link, side, now, |io| put_some(io, &cells[begin..]));
+            (put, cells)
+        })?;
+        cells = step.1;
+        let put = step.0.context("the link is gone")?;
+        begin += put;
+        if put > 0 {
+            *end = Instant::now() + PATIENCE;
+        } else if Instant::now() >= *end {
+            break;
+        }
+        if begin < cells.len() {
+            std::thread::sleep(FULL);
+        }
+    }
+    let all = begin == cells.len();
+    // The place behind the last cell that was put.
+    let puts = batch.iter().enumerate().filter(|(_, cell)| cell.is_some()).map(|(n, _)| n + 1);
+    let taken = if all { batch.len() } else { puts.take(begin).last().unwrap_or(0) };
+    let wrong = if all { errors } else { batch[..taken].iter().filter(|cell| cell.is_none()).count() as u64 };
+    if wrong > 0 {
+        let counted = engine.with(move |core| {
+            let now = core.now();
+            core.network.at_end(link, side, now, |io| io.count_drops(0, DropReason::HeaderError, wrong))
+        })?;
+        counted.context("the link is gone")?;
+    }
+    Ok((taken as u64, begin as u64))
+}
+
+fn put_some(io: &mut NodeIo<'_>, cells: &[Cell]) -> usize {
+    cells.iter().take_while(|cell| io.put_cell(0, cell)).count()
+}
+
+/// A cell whose header is right, or has been put right; `None` of another.
 fn receive(receiver: &mut Receiver, octets: &mut [u8], done: &mut Injected) -> Option<Cell> {
     let header = octets.first_chunk_mut::<5>()?;
     match receiver.check(header) {
@@ -149,53 +163,6 @@ fn receive(receiver: &mut Receiver, octets: &mut [u8], done: &mut Injected) -> O
         }
     }
     parse53(octets, Format::Nni).ok()
-}
-
-/// Puts cells on the link, each as soon as there is room, and counts so many headers that were wrong. Gives how many
-/// were put.
-fn put(
-    engine: &EngineHandle,
-    place: &Place,
-    (mut cells, mut errors): (Vec<Cell>, u64),
-    writer: &UnixStream,
-) -> io::Result<u64> {
-    let Place { link, side, .. } = *place;
-    let mut begin = 0;
-    loop {
-        let step = engine.with(move |core| {
-            let now = core.now();
-            let put = core.network.at_end(link, side, now, |io| put_some(io, &cells[begin..], errors));
-            (put, cells)
-        });
-        let (put, back) = step.map_err(io::Error::other)?;
-        (cells, errors) = (back, 0);
-        begin += put.ok_or(ErrorKind::NotFound)?;
-        if begin == cells.len() {
-            return Ok(begin as u64);
-        }
-        wait_for_room(writer)?;
-    }
-}
-
-/// A moment in which the link may get room.
-///
-/// # Errors
-/// The writer has gone: nobody waits for the rest.
-fn wait_for_room(writer: &UnixStream) -> io::Result<()> {
-    let spec = Timespec { tv_sec: 0, tv_nsec: FULL.subsec_nanos().into() };
-    let mut fds = [PollFd::new(writer, PollFlags::empty())];
-    match poll(&mut fds, Some(&spec)) {
-        Ok(0) | Err(Errno::INTR) => Ok(()),
-        Ok(_) => Err(ErrorKind::BrokenPipe.into()),
-        Err(e) => Err(e.into()),
-    }
-}
-
-fn put_some(io: &mut NodeIo<'_>, cells: &[Cell], errors: u64) -> usize {
-    if errors > 0 {
-        io.count_drops(0, DropReason::HeaderError, errors);
-    }
-    cells.iter().take_while(|cell| io.put_cell(0, cell)).count()
 }
 
 #[cfg(test)]

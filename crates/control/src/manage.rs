@@ -13,7 +13,6 @@ pub use crate::config::MAX_DESCRIPTION_OCTETS;
 use crate::config::{self, Config};
 use crate::controller::{Applying, Controller, DISK_PATIENCE, May};
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::inject::Injection;
 use crate::intent::ChangeOutcome;
 use crate::kinds::{KindRequest, Running};
 use crate::memory::Available;
@@ -46,8 +45,6 @@ pub struct Manager {
     memory: Available,
     /// Captures that have begun, and whose they are.
     captures: Mutex<Vec<(Peer, Capture)>>,
-    /// Injections that have begun, and whose they are.
-    injections: Mutex<Vec<(Peer, Injection)>>,
     /// The number of the next capture's tap.
     next_tap: AtomicU64,
     /// What is done after a description was applied by command.
@@ -63,7 +60,6 @@ impl Manager {
             owner,
             memory: Available::now(),
             captures: Mutex::default(),
-            injections: Mutex::default(),
             next_tap: AtomicU64::new(1),
             applied: OnceLock::new(),
         }
@@ -147,7 +143,7 @@ impl Manager {
                 let wanted = traffic::Wanted { link: &link, circuits: &circuits, buffer_mib };
                 self.start_capture(peer, wanted, fds, may)
             }
-            Request::InjectStart(start) => self.start_injection(peer, &start, fds, may),
+            Request::Inject(asked) => self.inject(&asked, &fds, may),
         }
     }
 
@@ -166,10 +162,6 @@ impl Manager {
         self.change(by, &say, |asking| {
             controller.add(spec, far, Some(Written::Link(link)), asking, by.may).map(|(_, outcome)| outcome)
         })
-    }
-
-    fn injections(&self) -> MutexGuard<'_, Vec<(Peer, Injection)>> {
-        self.injections.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn captures(&self) -> MutexGuard<'_, Vec<(Peer, Capture)>> {
@@ -435,14 +427,6 @@ impl Handler for Manager {
                 capture.revoke();
             }
             stays && !capture.is_over()
-        });
-        drop(captures);
-        self.injections().retain(|(peer, injection)| {
-            let stays = policy::may_act(&rules, peer, self.owner, Role::Manage).is_ok();
-            if !stays {
-                injection.revoke();
-            }
-            stays && !injection.is_over()
         });
     }
 

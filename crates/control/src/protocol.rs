@@ -89,8 +89,8 @@ pub enum Request {
         /// MiB of what is kept until the socket takes it.
         buffer_mib: u32,
     },
-    /// Put cells on a link, from a socket that comes along, until that is closed.
-    InjectStart(InjectStart),
+    /// Put cells on a link: 53 octets each, in a sealed memory file that comes along.
+    Inject(Inject),
     /// Calls: what a session of an application's asks.
     Calls(endpoint::calls::Request),
     /// Make the network what a description says.
@@ -168,7 +168,7 @@ impl Request {
             | Request::Rename { .. }
             | Request::OamAsk(_)
             | Request::CaptureStart { .. }
-            | Request::InjectStart(_)
+            | Request::Inject(_)
             | Request::Apply { .. }
             | Request::ApplyFile { .. }
             | Request::Reset { .. }
@@ -302,7 +302,7 @@ pub struct Capturing {
 /// Where cells are to be put on a link.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct InjectStart {
+pub struct Inject {
     /// The link's name.
     pub link: String,
     /// The end that they seem to come from, a station of the link's with or without its port; without, the first.
@@ -310,18 +310,16 @@ pub struct InjectStart {
     pub from: Option<String>,
 }
 
-/// Cells can be put on a link.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Injecting {
+/// Cells were put on a link.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Injected {
     /// The link's name.
     pub link: String,
     /// The end that they seem to come from.
     pub from: String,
-}
-
-/// What the service writes to the socket of an injection at its end, a line of JSON.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Injected {
+    /// Cells of the memory file that are done with. The link had no room for those behind them: they are to be sent
+    /// again.
+    pub taken: u64,
     /// Cells that were put on the link.
     pub cells: u64,
     /// Cells of them whose header had one wrong bit, which the receiver put right (I.432.1).
@@ -454,7 +452,7 @@ pub fn schema(kinds: &Kinds) -> serde_json::Value {
         ("oam", schema_for!(OamStatus)),
         ("oam_ask", schema_for!(Done)),
         ("capture_start", schema_for!(Capturing)),
-        ("inject_start", schema_for!(Injecting)),
+        ("inject", schema_for!(Injected)),
         ("calls", schema_for!(CallsAnswer)),
         ("apply", schema_for!(Applied)),
         ("apply_file", schema_for!(Applied)),

@@ -464,7 +464,7 @@ impl Network {
 
     /// Whether somebody copies what the link is given.
     pub fn has_tap(&self, id: LinkId) -> bool {
-        self.has_tap_of(id, TapId::default())
+        self.of_link(id, Side::A).is_some_and(|shard| shard.has_any_tap(id))
     }
 
     /// Whether this reader does.

@@ -557,8 +557,19 @@ impl Shard {
         self.link(id).is_some() && self.lines.taps[id.index as usize].as_ref().is_some_and(|taps| taps.has(tap))
     }
 
+    /// Whether the link has a tap of anybody's: one that has none has no list of them.
+    pub(crate) fn has_any_tap(&self, id: LinkId) -> bool {
+        self.link(id).is_some() && self.lines.taps[id.index as usize].is_some()
+    }
+
     /// One end of a link as port 0, beside the node that is there.
-    pub(crate) fn at_end<R>(&mut self, id: LinkId, end: usize, now: Time, f: impl FnOnce(&mut NodeIo<'_>) -> R) -> Option<R> {
+    pub(crate) fn at_end<R>(
+        &mut self,
+        id: LinkId,
+        end: usize,
+        now: Time,
+        f: impl FnOnce(&mut NodeIo<'_>) -> R,
+    ) -> Option<R> {
         self.link(id)?;
         let ports = [port_at(id, end)];
         Some(f(&mut NodeIo { ports: &ports, lines: &mut self.lines, now }))

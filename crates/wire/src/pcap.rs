@@ -133,7 +133,8 @@ impl<'a> Reader<'a> {
         const HEAD_OCTETS: usize = 16;
         let word = |at| self.u32(self.rest, at);
         let (seconds, fraction, captured, original_octets) = (word(0)?, word(4)?, word(8)?, word(12)?);
-        let octets = self.rest[HEAD_OCTETS..].get(..captured as usize).ok_or(bad("captured length", captured.into()))?;
+        let octets =
+            self.rest[HEAD_OCTETS..].get(..captured as usize).ok_or(bad("captured length", captured.into()))?;
         self.rest = &self.rest[HEAD_OCTETS + octets.len()..];
         let nanos = if nanos { u64::from(fraction) } else { u64::from(fraction) * 1000 };
         let time = Some(Duration::from_secs(seconds.into()) + Duration::from_nanos(nanos));

@@ -99,7 +99,8 @@ impl<'a> Packet<'a> {
         let entry = (self.label & MAX_LABEL) << 12 | 1 << 8 | 255;
         head[..LABEL_OCTETS].copy_from_slice(&entry.to_be_bytes());
         let Some(ControlWord { flags, sequence }) = self.control else { return (head, LABEL_OCTETS) };
-        let bits = [flags.is_cell, flags.efci, flags.clp, flags.uu].iter().fold(0, |bits, bit| bits << 1 | u8::from(*bit));
+        let bits =
+            [flags.is_cell, flags.efci, flags.clp, flags.uu].iter().fold(0, |bits, bit| bits << 1 | u8::from(*bit));
         let length = CONTROL_OCTETS + self.payload.len();
         head[LABEL_OCTETS] = bits;
         head[LABEL_OCTETS + 1] = if length < LENGTH_LIMIT { length as u8 } else { 0 };
@@ -211,7 +212,10 @@ mod tests {
     fn what_is_no_packet_of_ours_is_refused() {
         for (octets, what) in [
             ("000641", "cut off"),
-            ("000640ff 000640ff 000640ff 000640ff 000640ff 000640ff 000640ff 000640ff 000641ff 01", "a stack without end"),
+            (
+                "000640ff 000640ff 000640ff 000640ff 000640ff 000640ff 000640ff 000640ff 000641ff 01",
+                "a stack without end",
+            ),
             ("000641ff 10000000 01", "an associated channel"),
             ("000641ff 003f0000 01", "a length beyond the packet"),
             ("000641ff 00030000 01", "a length within the control word"),

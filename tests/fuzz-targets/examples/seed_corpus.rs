@@ -120,6 +120,28 @@ fn myrinet_messages() -> [Vec<u8>; 2] {
     })
 }
 
+/// Capture files of one record each, SunATM records, and packets of pseudowires.
+fn put_captures(put: &impl Fn(&str, &str, &[u8]) -> std::io::Result<()>) -> std::io::Result<()> {
+    let words = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>();
+    let record = [0x82, 8, 0, 35, 0xaa, 0xaa, 3, 0];
+    let pcap = [words(&[0xa1b2_c3d4, 2 | 4 << 16, 0, 0, 65_535, 123, 1, 0, 8, 8]), record.to_vec()].concat();
+    let section = words(&[0x0a0d_0d0a, 28, 0x1a2b_3c4d, 1, u32::MAX, u32::MAX, 28]);
+    // An interface of link type 123 with times in nanoseconds, and a packet.
+    let interface = words(&[1, 32, 123, 0, 9 | 1 << 16, 9, 0, 32]);
+    let packet = [words(&[6, 40, 0, 0, 5, 8, 8]), record.to_vec(), words(&[40])].concat();
+    put("pcap", "pcap", &pcap)?;
+    put("pcap", "pcapng", &[section, interface, packet].concat())?;
+    put("sunatm", "llc", &record)?;
+    let cell = emit52(&Cell::new(CellHeader::from_word(100 << 4), [0x5a; 48]));
+    let label = [0, 6, 0x41, 0xff];
+    let of_cell = [&label[..], &[0, 56, 0, 1], &cell].concat();
+    let of_sdu = [&label[..], &[2, 9, 0, 1], b"hello"].concat();
+    put("pseudowire", "cell", &of_cell)?;
+    put("pseudowire", "sdu", &of_sdu)?;
+    put("pseudowire_link", "cell", &[&[0, of_cell.len() as u8], &of_cell[..]].concat())?;
+    put("pseudowire_link", "sdu", &[&[1, of_sdu.len() as u8], &of_sdu[..]].concat())
+}
+
 fn main() -> std::io::Result<()> {
     let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus"));
     let put = |target: &str, name: &str, octets: &[u8]| {
@@ -210,6 +232,7 @@ fn main() -> std::io::Result<()> {
         payload_octets: 48,
     };
     put("erf", "cell", &[&head.emit()[..], &three[0].payload].concat())?;
+    put_captures(&put)?;
     let mut batch = [0; wire::udp::MAX_OCTETS];
     let n = wire::udp::emit(7, &three, &mut batch);
     put("udp_batch", "three", &batch[..n])?;

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod adapters;
+mod captures;
 mod desk;
 mod layers;
 mod machines;
@@ -37,6 +38,10 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("atmtcp", atmtcp),
     ("recording", recording),
     ("erf", erf),
+    ("pcap", captures::pcap),
+    ("sunatm", captures::sunatm),
+    ("pseudowire", captures::pseudowire),
+    ("pseudowire_link", captures::pseudowire_link),
     ("udp_batch", udp_batch),
     ("myrinet", myrinet::packet),
     ("myrinet_mapping", myrinet::mapping),

@@ -10,7 +10,6 @@ use std::io::Read;
 use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 const EVE: u32 = 60_001;
@@ -35,7 +34,7 @@ fn ends(stream: &mut UnixStream, patience: Duration) -> bool {
     false
 }
 
-/// Begins a capture; `None` where the service refuses it, as on a link that has its tap.
+/// Begins a capture; `None` where the service refuses it.
 fn capture(connection: &Connection, link: &str, buffer_mib: u64) -> Option<UnixStream> {
     let (ours, theirs) = UnixStream::pair().unwrap();
     let request = json!({ "capture_start": { "link": link, "circuits": [], "buffer_mib": buffer_mib } });
@@ -43,10 +42,17 @@ fn capture(connection: &Connection, link: &str, buffer_mib: u64) -> Option<UnixS
     connection.manage_with(request, &[theirs.as_fd()]).ok().map(|_| ours)
 }
 
-/// Until the first link is free for the next capture.
-fn wait_until_free(socket: &Path) {
+/// Until nothing is left of the first link's captures.
+fn wait_until_free(daemon: &Daemon) {
+    let has_tap = || {
+        let looked = daemon.engine.with(|core| {
+            let link = core.fabric.find_link("alpha:0 - beta:0").expect("the link is there");
+            core.network.has_tap(link)
+        });
+        looked.unwrap()
+    };
     let next = Instant::now();
-    while capture(&Connection::open(socket).unwrap(), "alpha - beta", 1).is_none() {
+    while has_tap() {
         assert!(next.elapsed() < SOON, "the link has its tap still");
         std::thread::sleep(Duration::from_millis(10));
     }
@@ -79,7 +85,7 @@ fn a_capture_ends_with_its_users_right_and_anothers_goes_on() {
     daemon.reload(network(&[manages(ALICE)])).unwrap();
     assert!(ends(&mut eve, SOON), "the capture goes on without the right");
     assert!(!ends(&mut alice, Duration::from_millis(200)), "another user's capture has ended");
-    wait_until_free(&socket);
+    wait_until_free(&daemon);
     drop(sender);
     assert_all_is_accounted_for(&daemon.engine);
 }
@@ -105,7 +111,7 @@ fn a_recorder_that_says_its_end_and_reads_nothing_leaves_the_link_to_the_next_on
     recorder.set_read_timeout(Some(SOON)).unwrap();
     assert!(recorder.read(&mut piece).is_ok_and(|octets| octets > 0), "there is a capture");
     recorder.shutdown(std::net::Shutdown::Write).unwrap();
-    wait_until_free(&socket);
+    wait_until_free(&daemon);
     drop((sender, recorder));
     assert_all_is_accounted_for(&daemon.engine);
 }

@@ -18,7 +18,6 @@ use crate::usage;
 use anyhow::{Context as _, Result, bail};
 use assemble::{Recorder, Sink};
 use atmtcp::Recording;
-pub(crate) use atmtcp::turned;
 use clap::{Args, ValueEnum};
 use control::capture::stream::{Item, Reader};
 use control::capture::{BUFFER_MIB, MAX_BUFFER_MIB};

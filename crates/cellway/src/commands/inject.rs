@@ -16,14 +16,12 @@ use anyhow::{Context as _, Result, bail};
 use cells::{Octets53, Unit, Wrong};
 use clap::{Args, ValueEnum};
 use control::path::PathStatus;
-use control::protocol::{InjectStart, Injected, Injecting, Request};
+use control::protocol::{Inject as Place, Injected, Request};
 use control::results::InjectionDone;
 use disturbance::{Disturbance, Probabilities};
 use input::Reading;
-use std::io::{self, Read, Write};
-use std::net::Shutdown;
+use std::io::Read;
 use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -31,10 +29,10 @@ use wire::CircuitId;
 
 /// Between two looks at Ctrl-C.
 const LOOK: Duration = Duration::from_millis(100);
-/// Cells written at once; fewer at a low rate.
-const BATCH: usize = 256;
+/// Cells of a request; fewer at a low rate.
+const BATCH: usize = 4096;
 /// At a rate, the cells of so much time are written at once.
-const PACE: f64 = 0.005;
+const PACE: f64 = 0.01;
 
 /// Puts cells and PDUs on a link as if the station at one of its ends had sent them: also such as no station would send.
 ///
@@ -134,15 +132,15 @@ impl Inject {
     }
 
     /// The link, the end that seems to send, and the label of what names none.
-    fn place(&self, context: &Context) -> Result<(InjectStart, Option<CircuitId>)> {
+    fn place(&self, context: &Context) -> Result<(Place, Option<CircuitId>)> {
         let Some(circuit) = self.circuit else {
-            return Ok((InjectStart { link: self.at.clone(), from: self.from.clone() }, self.label));
+            return Ok((Place { link: self.at.clone(), from: self.from.clone() }, self.label));
         };
         let request = Request::Path { host: self.at.clone(), circuit: circuit.to_string() };
         let path: PathStatus = client::ask_for(context, &request)?;
         let link = path.forward.iter().find(|point| point.link);
         let link = link.with_context(|| format!("{} {circuit} leads over no link", self.at))?;
-        Ok((InjectStart { link: link.at.clone(), from: Some(self.at.clone()) }, Some(circuit)))
+        Ok((Place { link: link.at.clone(), from: Some(self.at.clone()) }, Some(circuit)))
     }
 }
 
@@ -156,7 +154,7 @@ pub(crate) fn run(context: &Context, inject: &Inject) -> Result<()> {
     let made = made.or_usage()?;
     let seed = inject.seed.unwrap_or_else(random_seed);
     let mut disturbance = Disturbance::new(inject.probabilities, seed);
-    let (mut line, started) = Line::open(context, &start, inject.rate)?;
+    let mut line = Line::open(context, start, inject.rate)?;
     let wanted = inject.count.unwrap_or(made.len() as u64);
     let mut sent = 0;
     while sent < wanted && goes_on(&stop) {
@@ -171,8 +169,8 @@ pub(crate) fn run(context: &Context, inject: &Inject) -> Result<()> {
     let injected = line.finish(&stop)?;
     let done = disturbance.done();
     let result = InjectionDone {
-        link: started.link,
-        from: started.from,
+        link: injected.link,
+        from: injected.from,
         units: sent,
         cells: injected.cells,
         lost: done.lost,
@@ -210,39 +208,51 @@ fn text(done: &InjectionDone) -> String {
 
 /// The way to the link, at a rate.
 struct Line {
-    socket: UnixStream,
+    connection: endpoint::Connection,
+    place: Place,
     rate: Option<u32>,
     begin: Instant,
     written: u64,
     batch: Vec<u8>,
     most: usize,
+    /// What the service has done so far.
+    done: Injected,
 }
 
 impl Line {
-    fn open(context: &Context, start: &InjectStart, rate: Option<u32>) -> Result<(Self, Injecting)> {
-        let (socket, theirs) = UnixStream::pair()?;
-        let connection = endpoint::Connection::open(&context.socket)?;
-        let request = serde_json::to_value(Request::InjectStart(start.clone()))?;
-        let answer = connection.manage_text(request, &[theirs.as_fd()])?;
-        let started = serde_json::from_str(&answer).context("the service's answer")?;
-        socket.set_write_timeout(Some(LOOK))?;
-        socket.set_read_timeout(Some(LOOK))?;
+    /// The link, and whether it takes cells, is known before the first.
+    fn open(context: &Context, place: Place, rate: Option<u32>) -> Result<Self> {
         let of_pace = rate.map_or(BATCH, |rate| (f64::from(rate) * PACE) as usize);
-        let most = of_pace.clamp(1, BATCH);
-        Ok((Line { socket, rate, begin: Instant::now(), written: 0, batch: Vec::new(), most }, started))
+        let mut line = Line {
+            connection: endpoint::Connection::open(&context.socket)?,
+            place,
+            rate,
+            begin: Instant::now(),
+            written: 0,
+            batch: Vec::new(),
+            most: of_pace.clamp(1, BATCH),
+            done: Injected::default(),
+        };
+        line.done = line.ask(&[])?;
+        Ok(line)
+    }
+
+    fn ask(&self, octets: &[u8]) -> Result<Injected> {
+        let memory = endpoint::sealed::write(octets).context("memory for cells")?;
+        let request = serde_json::to_value(Request::Inject(self.place.clone()))?;
+        let answer = self.connection.manage_text(request, &[memory.as_fd()])?;
+        serde_json::from_str(&answer).context("the service's answer")
     }
 
     /// Sends what the disturbance gives, at the rate.
     fn send(&mut self, disturbance: &mut Disturbance, stop: &AtomicBool) -> Result<()> {
         while let Some(cell) = disturbance.poll() {
-            self.push(&cell, stop)?;
+            self.batch.extend_from_slice(&cell);
+            if self.batch.len() >= self.most * cell.len() {
+                self.write(stop)?;
+            }
         }
         Ok(())
-    }
-
-    fn push(&mut self, cell: &Octets53, stop: &AtomicBool) -> Result<()> {
-        self.batch.extend_from_slice(cell);
-        if self.batch.len() < self.most * cell.len() { Ok(()) } else { self.write(stop) }
     }
 
     fn write(&mut self, stop: &AtomicBool) -> Result<()> {
@@ -252,39 +262,24 @@ impl Line {
                 std::thread::sleep(left.min(LOOK));
             }
         }
-        let mut left = &self.batch[..];
+        let batch = std::mem::take(&mut self.batch);
+        let mut left = &batch[..];
         while !left.is_empty() {
-            match self.socket.write(left) {
-                Ok(n) => left = &left[n..],
-                Err(e) if may_wait(&e) && goes_on(stop) => {}
-                Err(e) if may_wait(&e) => bail!("interrupted: the link has no room"),
-                Err(e) => return Err(e).context("the link, or the service, is gone"),
+            let Injected { taken, cells, corrected, header_errors, .. } = self.ask(left)?;
+            self.done.cells += cells;
+            self.done.corrected += corrected;
+            self.done.header_errors += header_errors;
+            left = left.get(taken as usize * size_of::<Octets53>()..).unwrap_or_default();
+            if !left.is_empty() && !goes_on(stop) {
+                bail!("interrupted: the link has no room");
             }
         }
-        self.written += (self.batch.len() / size_of::<Octets53>()) as u64;
-        self.batch.clear();
+        self.written += (batch.len() / size_of::<Octets53>()) as u64;
         Ok(())
     }
 
-    /// Waits until the link has taken all.
     fn finish(mut self, stop: &AtomicBool) -> Result<Injected> {
         self.write(stop)?;
-        self.socket.shutdown(Shutdown::Write)?;
-        let mut answer = Vec::new();
-        let mut piece = [0; 256];
-        loop {
-            match self.socket.read(&mut piece) {
-                Ok(0) => break,
-                Ok(n) => answer.extend_from_slice(&piece[..n]),
-                Err(e) if may_wait(&e) && goes_on(stop) => {}
-                Err(e) if may_wait(&e) => bail!("interrupted: the link has no room"),
-                Err(e) => return Err(e).context("the link, or the service, is gone"),
-            }
-        }
-        serde_json::from_slice(&answer).context("the link, or the service, is gone")
+        Ok(self.done)
     }
-}
-
-fn may_wait(e: &io::Error) -> bool {
-    matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
 }

@@ -167,13 +167,7 @@ impl Where {
     }
 
     /// The same with calls: nothing is open yet, and nobody is called.
-    fn open_calls(
-        &self,
-        context: &Context,
-        server: Aesa,
-        addresses: Internet,
-        offload: bool,
-    ) -> Result<Opened> {
+    fn open_calls(&self, context: &Context, server: Aesa, addresses: Internet, offload: bool) -> Result<Opened> {
         let (Some((ip, _)), None) = (addresses.ipv4, addresses.ipv6) else {
             usage!("Classical IP over calls is for IPv4 (RFC 2225): give one IPv4 --address; IPv6 needs a circuit");
         };

@@ -205,6 +205,7 @@ fn link(add: &Add, stations: impl FnOnce() -> Result<Stations>) -> Result<Link> 
         cells_tcp: None,
         tls,
         cells_udp: None,
+        pseudowire: None,
         real: None,
         tcp: None,
         udp: None,

@@ -133,7 +133,10 @@ pub(crate) fn run(context: &Context, replay: &Replay) -> Result<()> {
         while !player.endpoint.wait_sent(Some(Duration::from_millis(200)))? && goes_on(&stop) {}
     }
     if traffic.left_out > 0 {
-        output::note(format_args!("{} records left out: of another link type, or cut by the capture", traffic.left_out));
+        output::note(format_args!(
+            "{} records left out: of another link type, or cut by the capture",
+            traffic.left_out
+        ));
     }
     print(context, &sums)
 }

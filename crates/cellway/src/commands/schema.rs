@@ -17,8 +17,8 @@ use control::results::graph::Topology;
 use control::results::relay::Relayed;
 use control::results::top::TopSample;
 use control::results::{
-    CaptureBegun, Captured, Failed, Guest, HostAddresses, InjectionDone, LaneJoined, LaneServing, Listening, Pinged, Ready, ReceivedPdu, Replayed,
-    Serving, Traced, Transferred, Ttcp,
+    CaptureBegun, Captured, Failed, Guest, HostAddresses, InjectionDone, LaneJoined, LaneServing, Listening, Pinged,
+    Ready, ReceivedPdu, Replayed, Serving, Traced, Transferred, Ttcp,
 };
 use control::status::oam::{OamAlarms, OamStatus};
 use control::status::{CircuitStatus, LinkStatus, Status};

@@ -131,6 +131,7 @@ pub const ROWS: &[Row] = &[
         Ok(&["-t", "gamma", "0.103"]),
     ),
     asks("ping", &["alpha", "0.100", "-c", "2", "-i", "1"], Itself, Ok(&["gamma", "0.100"])),
+    asks("inject", &["alpha", "0.100", "--hex", "00"], Itself, Ok(&["gamma", "0.100", "--hex", "00"])),
     asks("trace", &["alpha", "0.100", "-c", "1"], Itself, Ok(&["gamma", "0.100"])),
     asks(
         "ip tun",
@@ -265,6 +266,8 @@ pub const BAD_VALUES: &[&[&str]] = &[
     &["relay", "listen", "2812", "--patience", "long"],
     &["capture", "alpha:0 - s1:0", "{dir}/file", "--seconds", "many"],
     &["capture", "alpha:0 - s1:0", "{dir}/file", "--buffer", "0"],
+    &["inject", "alpha", "0.100", "--hex", "0g"],
+    &["inject", "alpha", "0.100", "--hex", "00", "--lose", "2"],
     &["apply", "{net}", "--confirm", "soon"],
     &["apply", "{net}", "--confirm", "0"],
     &["apply", "{net}", "--expect", "the last one"],

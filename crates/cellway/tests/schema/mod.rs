@@ -149,6 +149,7 @@ fn results_are_what_their_schemas_say() {
     net.done(&["send", "alpha", "0.100", &here("from")]);
     assert!(receiving.0.wait().unwrap().success());
     schemas.hold("capture", &ended(capture));
+    schemas.done(&net, "inject", &["alpha", "0.100", "--hex", "00"]);
     let replayed = schemas.done(&net, "replay", &[&file]);
     assert!(!replayed.as_array().unwrap().is_empty());
     let relaying = start(&net, &["relay", "listen", "127.0.0.1:0", "write", &here("relayed")]);

@@ -81,12 +81,7 @@ impl From<LinkId> for Place {
 ///
 /// # Errors
 /// No thread to be had.
-pub fn start(
-    engine: EngineHandle,
-    place: impl Into<Place>,
-    config: &TapConfig,
-    to: UnixStream,
-) -> io::Result<Capture> {
+pub fn start(engine: EngineHandle, place: impl Into<Place>, config: &TapConfig, to: UnixStream) -> io::Result<Capture> {
     let place = place.into();
     let Place { link, tap } = place;
     to.set_nonblocking(true)?;

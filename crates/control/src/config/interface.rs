@@ -176,13 +176,7 @@ impl Interface {
         let namespace = self.namespace.as_ref().map(|name| PathBuf::from("/run/netns").join(name));
         let made = addresses.zip(encapsulation).map(|(addresses, encapsulation)| {
             let (address, prefix) = addresses.ipv4.unzip();
-            let ip = Config {
-                mtu,
-                encapsulation,
-                offload: self.offload,
-                ipv6: addresses.ipv6,
-                ..Config::new(address)
-            };
+            let ip = Config { mtu, encapsulation, offload: self.offload, ipv6: addresses.ipv6, ..Config::new(address) };
             let settings = Settings { namespace, mac, ..Settings::new(device, prefix.unwrap_or_default(), ip) };
             let (name, serve_atmarp) = (name.to_owned(), self.serve_atmarp);
             Device { name, settings, peers, stations, routes, serve_atmarp, atmarp_server }

@@ -184,7 +184,10 @@ impl Link {
             _ if outside => Carries::Frames,
             _ if self.pseudowire.as_ref().is_some_and(Pseudowire::carries_frames) => Carries::Frames,
             Some(Carries::Frames) if self.pseudowire.is_some() => {
-                faults.add("carries", "a pseudowire carries cells, or frames with `mode = \"aal5\"`: leave `carries` out");
+                faults.add(
+                    "carries",
+                    "a pseudowire carries cells, or frames with `mode = \"aal5\"`: leave `carries` out",
+                );
                 Carries::Cells
             }
             carried => carried.unwrap_or_default(),

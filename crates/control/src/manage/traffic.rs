@@ -5,17 +5,14 @@ use crate::capture::pump::Place;
 use crate::capture::{self, pump};
 use crate::controller::May;
 use crate::inject;
-use crate::protocol::{Capturing, InjectStart, Injecting};
-use anyhow::{Result, anyhow, bail};
+use crate::protocol::{Capturing, Inject, Injected};
+use anyhow::{Result, anyhow};
 use endpoint::seqpacket::Peer;
 use net::tap::MAX_TAPS;
 use net::{TapConfig, TapId};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
 use wire::CircuitId;
-
-/// Injections at once: each has a thread.
-const MAX_INJECTIONS: usize = 16;
 
 /// What is to be recorded.
 pub(super) struct Wanted<'a> {
@@ -69,27 +66,14 @@ impl Manager {
         }
     }
 
-    /// Starts the thread that puts cells on a link.
-    pub(super) fn start_injection(
-        &self,
-        peer: &Peer,
-        start: &InjectStart,
-        fds: Vec<OwnedFd>,
-        may: May<'_>,
-    ) -> Result<String> {
+    /// Puts cells on a link.
+    pub(super) fn inject(&self, asked: &Inject, fds: &[OwnedFd], may: May<'_>) -> Result<String> {
         let (controller, engine) = (&*self.controller, self.controller.engine());
-        let from = inject::accept(fds)?;
-        let name = controller.link_name(&controller.find_link(&start.link)?);
-        let place = inject::find(engine, &name, start.from.as_deref())?;
-        let sent_by = place.station.clone();
-        // Whoever takes the right away either is seen here, or finds the injection in the list.
-        let mut injections = self.injections();
+        let octets = inject::cells(fds)?;
+        let name = controller.link_name(&controller.find_link(&asked.link)?);
+        let place = inject::find(engine, &name, asked.from.as_deref())?;
         controller.with_config(may).map_err(|e| anyhow!(e))?;
-        injections.retain(|(_, injection)| !injection.is_over());
-        if injections.len() >= MAX_INJECTIONS {
-            bail!("{MAX_INJECTIONS} injections are under way, and that is the most");
-        }
-        injections.push((*peer, inject::start(engine.named("inject"), place, from)?));
-        answer(&Injecting { link: name, from: sent_by })
+        let done = inject::put(engine, &place, &octets)?;
+        answer(&Injected { link: name, from: place.station, ..done })
     }
 }

@@ -7,8 +7,8 @@
 //! [`Codec`] is the part without a socket, [`PseudowireShell`] the socket. A pseudowire has no heartbeats: it is up as
 //! long as it is there.
 
-use super::buffers::set_buffers;
 use super::buffer_octets;
+use super::buffers::set_buffers;
 use crate::sys::datagrams::{self, Inbox};
 use net::external::External;
 use net::node::NodeIo;
@@ -118,12 +118,8 @@ impl Codec {
 
     fn fill_sdu(&self, io: &NodeIo<'_>, datagram: &mut [u8]) -> Option<Filled> {
         let (frame, sdu) = io.frame_in(0)?;
-        let flags = Flags {
-            is_cell: false,
-            efci: frame.meta.congestion,
-            clp: frame.meta.clp,
-            uu: frame.meta.uu & 1 != 0,
-        };
+        let flags =
+            Flags { is_cell: false, efci: frame.meta.congestion, clp: frame.meta.clp, uu: frame.meta.uu & 1 != 0 };
         let octets = self.write(flags, sdu, datagram)?;
         Some(Filled { octets, units: 1 })
     }

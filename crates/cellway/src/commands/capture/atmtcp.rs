@@ -1,6 +1,7 @@
 //! What a link passes, as a recording of Linux's `atmtcp`.
 
 use super::{Records, What, Written};
+use crate::recorded::turned;
 use anyhow::{Result, anyhow};
 use net::tap::Tapped;
 use net::{Side, TapRecord};
@@ -62,13 +63,6 @@ impl<W: Write> Recording<W> {
         }
         Ok(())
     }
-}
-
-/// The header word of an AAL0 cell in the other order: in the file it is in the recording machine's, which is
-/// little-endian.
-pub(crate) fn turned(mut cell: [u8; 52]) -> [u8; 52] {
-    cell[..4].reverse();
-    cell
 }
 
 impl<W: Write> Records for Recording<W> {

@@ -66,7 +66,6 @@ impl<W: Write> Pcap<W> {
         self.out.write_all(sdu)?;
         Ok(true)
     }
-
 }
 
 impl Pcap<Vec<u8>> {

@@ -226,7 +226,11 @@ mod tests {
 
     #[test]
     fn what_a_unit_says_of_itself_comes_before_what_is_said_of_all() {
-        let unit = Unit { circuit: Some("0.7".parse().unwrap()), wrong: Wrong { pti: Some(2), ..Wrong::default() }, ..Unit::from(Content::Payload([0; 48])) };
+        let unit = Unit {
+            circuit: Some("0.7".parse().unwrap()),
+            wrong: Wrong { pti: Some(2), ..Wrong::default() },
+            ..Unit::from(Content::Payload([0; 48]))
+        };
         let cell = cells(&unit, Wrong { pti: Some(6), clp: true, ..Wrong::default() })[0];
         let header = parse53(&cell, Format::Nni).unwrap().header();
         assert_eq!((header.circuit.to_string().as_str(), header.payload_type.bits(), header.clp), ("0.7", 2, true));

@@ -42,8 +42,12 @@ fn cells_with_and_without_control_word_reach_the_link_and_what_is_none_is_counte
         let (mut network, link) = network(LinkCarries::Cells);
         let mut codec = Codec::new(config);
         let other = Config { label_in: 101, ..config };
-        let datagrams =
-            [datagram(&config, &cells(3), 1), datagram(&other, &cells(1), 2), datagram(&config, &[0; 51], 3), vec![0; 3]];
+        let datagrams = [
+            datagram(&config, &cells(3), 1),
+            datagram(&other, &cells(1), 2),
+            datagram(&config, &[0; 51], 3),
+            vec![0; 3],
+        ];
         network.external(link, Time::ZERO, |io| datagrams.iter().for_each(|d| codec.receive(d, io))).unwrap();
         let counters = network.link_info(link).unwrap().from_b.sent;
         assert_eq!(counters.cells, 3, "control word {control_word}");

@@ -64,11 +64,7 @@ impl Line {
     ///
     /// # Errors
     /// No right to make a device (`CAP_NET_ADMIN`), no `/dev/net/tun`, no such namespace.
-    pub fn new(
-        settings: &Settings,
-        peers: BTreeMap<CircuitId, IpAddr>,
-        server: Option<CircuitId>,
-    ) -> io::Result<Self> {
+    pub fn new(settings: &Settings, peers: BTreeMap<CircuitId, IpAddr>, server: Option<CircuitId>) -> io::Result<Self> {
         let device = Device::new(&settings.device())?;
         let ip = &settings.ip;
         let ip = IpInterface::new(Config { offload: ip.offload && device.has_header(), ..ip.clone() });
