@@ -36,7 +36,10 @@ impl Supervisor {
         let socket = get("NOTIFY_SOCKET").and_then(|address| match connect(&address) {
             Ok(socket) => Some(socket),
             Err(e) => {
-                tracing::warn!("NOTIFY_SOCKET {}: {e}: no supervisor is told that the network is up", address.display());
+                tracing::warn!(
+                    "NOTIFY_SOCKET {}: {e}: no supervisor is told that the network is up",
+                    address.display()
+                );
                 None
             }
         });

@@ -35,7 +35,8 @@ fn a_supervisor_is_told_that_the_network_is_up_that_it_lives_and_that_it_ends() 
     let mut daemon = Daemon(command.stderr(Stdio::null()).spawn().unwrap());
     assert_eq!(next(&supervisor), format!("READY=1\nMAINPID={}", daemon.0.id()));
     // What is told is so: the service answers.
-    let status = Command::new(env!("CARGO_BIN_EXE_cellway")).arg("--socket").arg(&socket).arg("status").output().unwrap();
+    let status =
+        Command::new(env!("CARGO_BIN_EXE_cellway")).arg("--socket").arg(&socket).arg("status").output().unwrap();
     assert!(status.status.success());
     (0..3).for_each(|_| assert_eq!(next(&supervisor), "WATCHDOG=1"));
     assert!(Command::new("kill").args(["-TERM", &daemon.0.id().to_string()]).status().unwrap().success());
