@@ -27,13 +27,7 @@ pub struct Reservations<A, O> {
 impl<A: Ord + Copy, O: Ord + Copy> Reservations<A, O> {
     /// Room for so many addresses of an owner, and of all owners.
     pub fn new(max_of_owner: usize, max: usize) -> Self {
-        Reservations {
-            entries: BTreeMap::new(),
-            ends: BTreeSet::new(),
-            shares: Shares::default(),
-            max_of_owner,
-            max,
-        }
+        Reservations { entries: BTreeMap::new(), ends: BTreeSet::new(), shares: Shares::default(), max_of_owner, max }
     }
 
     /// An owner has left an address.

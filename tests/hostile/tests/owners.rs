@@ -6,9 +6,7 @@ use endpoint::calls::{Event, Sap, Session, Traffic};
 use endpoint::direct::{Direct, DirectConfig};
 use hostile::{Field, Program, child, children, circuit, kill, until, within};
 use rustix::io::{FdFlags, fcntl_setfd};
-use rustix::process::{
-    Pid, PidfdFlags, PidfdGetfdFlags, Signal, getpid, kill_process, pidfd_getfd, pidfd_open,
-};
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, Signal, getpid, kill_process, pidfd_getfd, pidfd_open};
 use serde_json::{Value, json};
 use std::any::Any;
 use std::io::Write;
@@ -89,7 +87,9 @@ fn call(socket: &Path) -> [Session; 2] {
 
 /// Both ends of a direct circuit.
 fn direct(socket: &Path) -> [Direct; 2] {
-    let open = |host| Direct::open(socket, host, circuit(100), &DirectConfig { patience: Some(PATIENCE), ..Default::default() });
+    let open = |host| {
+        Direct::open(socket, host, circuit(100), &DirectConfig { patience: Some(PATIENCE), ..Default::default() })
+    };
     std::thread::scope(|scope| {
         let far = scope.spawn(|| open("beta").unwrap());
         [open("alpha").unwrap(), far.join().unwrap()]
@@ -196,8 +196,9 @@ fn assert_all_is_back(kind: &str) {
     let program = Program::up_with(NETWORK, &["--metrics", "127.0.0.1:0"]);
     let line = program.wait_for("metrics: http://");
     let metrics = line.split("http://").nth(1).and_then(|rest| rest.split('/').next()).expect("an address").to_owned();
-    let (status, mut calls) = (Connection::open(program.socket()).unwrap(), Session::open(program.socket(), "alpha").unwrap());
-    let mut end = |way: &str, calls: &mut Session, before: Option<&Value>| {
+    let (status, mut calls) =
+        (Connection::open(program.socket()).unwrap(), Session::open(program.socket(), "alpha").unwrap());
+    let end = |way: &str, calls: &mut Session, before: Option<&Value>| {
         let (mut owner, holder) = start(&program, &metrics, kind, way);
         if way == "daemon" {
             assert!(owner.wait().unwrap().success());

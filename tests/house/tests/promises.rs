@@ -5,9 +5,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-const KINDS: [&str; 9] = [
-    "at most once", "durability", "ends", "exit codes", "isolation", "order", "restart", "supervisor", "upgrade",
-];
+const KINDS: [&str; 9] =
+    ["at most once", "durability", "ends", "exit codes", "isolation", "order", "restart", "supervisor", "upgrade"];
 
 /// The rows of the table: kind, promise, tests.
 fn rows(page: &str) -> Vec<[&str; 3]> {

@@ -28,7 +28,11 @@ impl Up {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("net.toml"), description).unwrap();
         let mut command = Command::new(&program);
-        command.env("CELLWAY_SOCKET", folder.path().join("socket")).arg("up").arg(folder.path().join("net.toml")).args(words);
+        command
+            .env("CELLWAY_SOCKET", folder.path().join("socket"))
+            .arg("up")
+            .arg(folder.path().join("net.toml"))
+            .args(words);
         let mut daemon = Peer::start(&mut command).unwrap();
         daemon.wait_for("up: ", WAIT).unwrap();
         Up { program, folder, daemon }

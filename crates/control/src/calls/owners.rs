@@ -116,7 +116,9 @@ mod tests {
     #[test]
     fn a_user_who_registers_ever_other_addresses_keeps_its_own_number_of_them_and_no_other_users() {
         let mut owners = Owners::default();
-        assert!(owners.register(1, &address(1), true, seconds(0)) && owners.register(1, &address(1), false, seconds(0)));
+        assert!(
+            owners.register(1, &address(1), true, seconds(0)) && owners.register(1, &address(1), false, seconds(0))
+        );
         for n in 0..=255 {
             let mut many = address(2);
             many.0[0] = n;

@@ -128,9 +128,9 @@ impl Server {
     }
 
     fn stands_on_its_circuit(&self, entry: &Entry) -> bool {
-        self.circuits.get(&entry.circuit).is_some_and(|state| {
-            entry.proven == AtmAddress::NONE || state.number == entry.proven
-        })
+        self.circuits
+            .get(&entry.circuit)
+            .is_some_and(|state| entry.proven == AtmAddress::NONE || state.number == entry.proven)
     }
 
     /// By configuration a circuit has an address. It gets no others but those that it is tied to, and no other circuit
@@ -372,7 +372,8 @@ impl Server {
     /// ends that was not heard of for the longest time. False if there is none.
     fn makes_room(&mut self, circuit: u32) -> bool {
         let number = self.number(circuit);
-        let of_station = self.former.range((number, 0)..).next().filter(|(of, _)| number != AtmAddress::NONE && *of == number);
+        let of_station =
+            self.former.range((number, 0)..).next().filter(|(of, _)| number != AtmAddress::NONE && *of == number);
         let own_former = of_station.map(|(_, former)| *former);
         let gone = || self.closed.keys().next().copied().filter(|_| self.shares.count(circuit) == 0);
         let yields = self.shares.who_yields(circuit).or(own_former).or_else(gone);

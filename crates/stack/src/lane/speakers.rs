@@ -103,7 +103,10 @@ mod tests {
         }
         assert!(speakers.may_speak(mac(7), station(2), seconds(1300)));
         assert!(!speakers.may_speak(mac(7), station(1), seconds(1301)), "whose it was waits as well");
-        assert!(speakers.may_speak([0xff; 6], station(1), seconds(0)) && speakers.may_speak([0xff; 6], station(2), seconds(0)));
+        assert!(
+            speakers.may_speak([0xff; 6], station(1), seconds(0))
+                && speakers.may_speak([0xff; 6], station(2), seconds(0))
+        );
     }
 
     #[test]
@@ -111,7 +114,9 @@ mod tests {
         let mut speakers = Speakers::default();
         assert!(speakers.may_speak(mac(7), station(2), seconds(0)));
         speakers.register([(mac(7), station(1))].into_iter());
-        assert!(!speakers.may_speak(mac(7), station(2), seconds(1)) && speakers.may_speak(mac(7), station(1), seconds(1)));
+        assert!(
+            !speakers.may_speak(mac(7), station(2), seconds(1)) && speakers.may_speak(mac(7), station(1), seconds(1))
+        );
         speakers.register(std::iter::empty());
         assert!(speakers.may_speak(mac(7), station(2), seconds(2)), "silence is of what was heard");
     }
@@ -122,7 +127,9 @@ mod tests {
         assert!(speakers.may_speak(mac(1), station(1), seconds(0)));
         (100..10_000).for_each(|n| assert!(speakers.may_speak(mac(n), station(2), seconds(1))));
         assert!(!speakers.may_speak(mac(1), station(2), seconds(2)));
-        assert!(speakers.may_speak(mac(2), station(1), seconds(2)) && !speakers.may_speak(mac(2), station(2), seconds(3)));
+        assert!(
+            speakers.may_speak(mac(2), station(1), seconds(2)) && !speakers.may_speak(mac(2), station(2), seconds(3))
+        );
         assert_eq!(speakers.heard.len(), MAX_ADDRESSES);
     }
 }

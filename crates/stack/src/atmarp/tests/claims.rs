@@ -29,7 +29,8 @@ fn a_second_users_claim_is_refused_and_counted_while_the_first_one_is_away_and_g
         assert_eq!(server.duplicates, before + 1);
     }
     // What the second user learns is who has it.
-    let answers: Vec<_> = std::iter::from_fn(|| server.poll()).filter(|(_, p)| p.operation == Operation::Reply).collect();
+    let answers: Vec<_> =
+        std::iter::from_fn(|| server.poll()).filter(|(_, p)| p.operation == Operation::Reply).collect();
     assert!(!answers.is_empty() && answers.iter().all(|(_, packet)| packet.sender == end(2, 2)));
     // The first user's station has called again, on another circuit.
     server.add_circuit(3, seconds(1199));

@@ -176,7 +176,10 @@ fn a_second_user_gets_the_mac_address_of_a_station_that_has_left_after_twenty_mi
     les.set_time(Time::from_millis(10_000));
     les.handle_released(Link::Taken(1));
     assert_eq!(joins_at(&mut les, 2, B, mac(A), 11), duplicate);
-    assert_eq!((les.duplicates, les.registrations().collect::<Vec<_>>()), (1, vec![(mac(A), aesa(A).without_selector())]));
+    assert_eq!(
+        (les.duplicates, les.registrations().collect::<Vec<_>>()),
+        (1, vec![(mac(A), aesa(A).without_selector())])
+    );
     // By REGISTER neither.
     assert_eq!(joins_at(&mut les, 2, B, mac(B), 12), granted);
     let registers = Control { operation: Operation::REGISTER, lecid: 1, source: Destination::Mac(mac(A)), ..join(B) };
@@ -215,7 +218,10 @@ fn a_second_users_frames_from_the_first_ones_mac_address_do_not_pass_the_bus() {
     assert!(passes(&mut bus, 1, mac(A), 0));
     assert!(!passes(&mut bus, 2, mac(A), 1) && !passes(&mut bus, 2, mac(A), 1199));
     assert_eq!(refused(&bus), 2);
-    assert!(passes(&mut bus, 2, mac(B), 1199) && passes(&mut bus, 1, mac(A), 1199), "the first one's pass all the time");
+    assert!(
+        passes(&mut bus, 2, mac(B), 1199) && passes(&mut bus, 1, mac(A), 1199),
+        "the first one's pass all the time"
+    );
     assert!(passes(&mut bus, 2, mac(A), 1199 + 1200), "after twenty minutes of silence");
     // Who is registered with the LES has its address though another was heard from there.
     bus.set_registrations([(mac(A), aesa(A).without_selector())].into_iter());
