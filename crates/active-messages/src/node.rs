@@ -191,7 +191,11 @@ impl<S> Node<S> {
         for transfer in &mut self.transfers {
             let Some(peer) = self.peers.get_mut(transfer.peer.0) else { continue };
             // A put of no octets has one piece.
-            while peer.credits() > 0 && (!transfer.is_begun() || transfer.octets() == 0 && transfer.come == 0) {
+            while !transfer.is_begun() || transfer.octets() == 0 && transfer.come == 0 {
+                if peer.credits() == 0 {
+                    peer.wait_for_grant();
+                    break;
+                }
                 let piece = transfer.next_piece(most);
                 let (id, area) = (transfer.id.0, transfer.area.0);
                 let at = transfer.offset + piece.start as u32;

@@ -174,6 +174,11 @@ impl Peer {
         if granted < slots { granted } else { slots }
     }
 
+    /// Something is to be sent that needs a grant. What told of one may have been lost, so the peer will be asked.
+    pub(crate) const fn wait_for_grant(&mut self) {
+        self.starved = !before(self.requests, self.granted);
+    }
+
     /// What is granted to the peer: see the module's head.
     const fn grant(&self) -> u16 {
         self.handled.wrapping_add(self.config.window).wrapping_sub(self.replies)
@@ -197,7 +202,7 @@ impl Peer {
         }
         let request = kind.is_request();
         if request && self.credits() == 0 {
-            self.starved = !before(self.requests, self.granted);
+            self.wait_for_grant();
             return Err(Error::Busy);
         }
         if !request && self.replies >= self.config.window {

@@ -286,6 +286,30 @@ fn a_grant_that_was_lost_is_asked_for_again() {
 }
 
 #[test]
+fn a_transfer_whose_grants_were_lost_asks_for_them_again() {
+    let mut world = world(2, config(2), Faults::NONE, 3);
+    world.nodes[1].register(AREA, vec![0; 200], Rights::ALL);
+    let id = world.nodes[0].put(PeerId(0), AREA, 0, vec![6; 180], PUT).unwrap();
+    let now = world.now;
+    // Two of three pieces come, and nothing tells of it.
+    while let Some(octets) = world.nodes[0].poll_transmit(PeerId(0), now).map(<[u8]>::to_vec) {
+        world.nodes[0].sent(PeerId(0), now);
+        world.nodes[1].handle(PeerId(0), &octets, &mut world.states[1], now);
+    }
+    while world.nodes[1].poll_transmit(PeerId(0), now).is_some() {
+        world.nodes[1].sent(PeerId(0), now);
+    }
+    let ended = loop {
+        if let Some(ended) = world.nodes[0].poll_ended() {
+            break ended;
+        }
+        assert!(world.step() && world.now < END);
+    };
+    assert_eq!(ended, (id, Ok(())));
+    assert_eq!(world.nodes[1].area(AREA).unwrap()[..180], [6; 180]);
+}
+
+#[test]
 fn an_area_is_changed_and_read_only_as_its_rights_and_its_length_allow() {
     let mut world = world(2, config(4), Faults::NONE, 3);
     let peer = PeerId(0);

@@ -1,8 +1,8 @@
 //! Cells of one SDU at a constant rate, in groups, on each circuit of a device in turn.
 //!
-//! A device that was kept waiting makes up for it, but on each circuit no faster than its contract allows. Half of the
-//! contract's tolerance is left to what the cells meet before they are policed: on a busy machine a group may wait on its
-//! way until the next one has come.
+//! A device that was kept waiting makes up for it, but on each circuit no faster than its contract allows, and with a
+//! quarter of the contract's tolerance. The rest is left to what the cells meet before they are policed: on a busy machine
+//! a group may wait on its way until the next ones have come.
 
 use core::time::Duration;
 use sar::{SduMeta, Segmentation};
@@ -49,9 +49,9 @@ impl Outgoing {
 
     /// What a circuit's cells keep to from now on.
     pub(super) fn set_contract(&mut self, circuit: CircuitId, contract: &Contract) {
-        let half = Contract { cdvt: contract.cdvt / 2, ..*contract };
+        let own = Contract { cdvt: contract.cdvt / 4, ..*contract };
         if let Some(place) = self.place(circuit) {
-            self.paces[place] = Pacer::of_contract(&half);
+            self.paces[place] = Pacer::of_contract(&own);
         }
     }
 
