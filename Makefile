@@ -11,11 +11,11 @@ help: ## this list (default)
 
 build: ## both programs, optimised: target/release/cellway and cellway-lab
 	@scripts/rust-ready build-only
-	cargo build --release --locked --package cellway --package compat --package lab
+	cargo build --release --locked --package cellway --package cellway-compat --package cellway-lab
 
 demo: ## a PDU crosses the system: two hosts, a switch (FILE=... is the file to carry); builds target/demo/cellway
 	@scripts/rust-ready build-only
-	cargo build --profile demo --locked --package cellway --package compat
+	cargo build --profile demo --locked --package cellway --package cellway-compat
 	$(TARGET_DIR)/demo/cellway demo $(FILE)
 
 lab: build ## the papers' experiments: published, modelled, measured; a report in out/lab, under a minute

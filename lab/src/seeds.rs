@@ -16,7 +16,7 @@ impl Drop for Reporter<'_> {
 
 /// The command that repeats one seed of one test.
 pub fn repeat_command(test: &str, seed: u64) -> String {
-    format!("CELLWAY_SEED={seed} cargo test -p lab {test} -- --nocapture")
+    format!("CELLWAY_SEED={seed} cargo test -p cellway-lab {test} -- --nocapture")
 }
 
 /// Runs `case` for `count` seeds from 0 on, or for the one in the environment's `CELLWAY_SEED`.

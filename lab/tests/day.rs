@@ -4,7 +4,7 @@
 //! and two cell links of 50 us, looked at every 500 us. The faults: cells lost, duplicated and damaged one in 100 000 each;
 //! an outage of the first link in each hour; the second link is pulled for two seconds, and the circuit is removed and
 //! set up again, once in each hour. A day where the environment has `CELLWAY_LONG=1`, else two minutes of each hour's
-//! kind. `cargo test --release -p lab --test laboratory day:: -- --nocapture` prints what came of it.
+//! kind. `cargo test --release -p cellway-lab --test laboratory day:: -- --nocapture` prints what came of it.
 
 use lab::{Station, World};
 use net::{FaultConfig, FrameAal, LinkConfig, Outage};

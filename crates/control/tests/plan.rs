@@ -1,6 +1,6 @@
 //! Plans in virtual time: random changes, with a failure at a random step. The network ends as the plan wants it, or as it was.
 //!
-//! `CELLWAY_LONG=1 cargo test -p control --test all plan::` runs ten thousand sequences; `CELLWAY_SEED=N` repeats one.
+//! `CELLWAY_LONG=1 cargo test -p cellway-control --test all plan::` runs ten thousand sequences; `CELLWAY_SEED=N` repeats one.
 
 use crate::chance::{Failing, Random};
 use control::adapters::Adapters;
@@ -248,7 +248,7 @@ fn random_changes_and_failures_end_in_what_is_wanted_or_in_what_was() {
     let n = if std::env::var_os("CELLWAY_LONG").is_some() { 10_000 } else { 300 };
     for seed in 0..n {
         if std::panic::catch_unwind(|| sequence(seed)).is_err() {
-            panic!("repeat it: CELLWAY_SEED={seed} cargo test -p control --test all plan::");
+            panic!("repeat it: CELLWAY_SEED={seed} cargo test -p cellway-control --test all plan::");
         }
     }
 }

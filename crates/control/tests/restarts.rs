@@ -1,7 +1,7 @@
 //! Random changes of a network in virtual time, with failures, crashes and restarts, while traffic passes on circuits that no
 //! change names. It ends in what is wanted or in what was; nothing is left over, and no PDU of that traffic is lost.
 //!
-//! `scripts/test long`, or `CELLWAY_LONG=1 cargo test --release -p control --test all restarts::`, runs ten thousand sequences;
+//! `scripts/test long`, or `CELLWAY_LONG=1 cargo test --release -p cellway-control --test all restarts::`, runs ten thousand sequences;
 //! `CELLWAY_SEED=N` repeats one.
 
 use crate::chance::{Failing, Random};
@@ -652,7 +652,7 @@ fn random_changes_failures_and_restarts_end_in_what_is_wanted_or_in_what_was_in_
     let n = if std::env::var_os("CELLWAY_LONG").is_some() { 10_000 } else { 150 };
     for seed in 0..n {
         if std::panic::catch_unwind(|| sequence(seed)).is_err() {
-            panic!("repeat it: CELLWAY_SEED={seed} cargo test -p control --test all restarts::");
+            panic!("repeat it: CELLWAY_SEED={seed} cargo test -p cellway-control --test all restarts::");
         }
     }
 }

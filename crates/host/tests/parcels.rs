@@ -21,7 +21,7 @@ fn what_arrives_is_what_was_sent_in_order_whether_it_passed_as_parcels_or_as_cel
     let one = std::env::var("PARCELS_SEED").ok().and_then(|seed| seed.parse().ok());
     let long = if std::env::var_os("CELLWAY_LONG").is_some() { 2000 } else { 40 };
     for seed in one.map_or(1..long, |seed: u64| seed..seed + 1) {
-        let failed = |_| panic!("PARCELS_SEED={seed} cargo test -p host --test all parcels::");
+        let failed = |_| panic!("PARCELS_SEED={seed} cargo test -p cellway-host --test all parcels::");
         std::panic::catch_unwind(|| {
             let mut world = World::new(seed);
             let mut busy = world.random.random_range(2..40);

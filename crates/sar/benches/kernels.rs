@@ -1,4 +1,4 @@
-//! The kernels alone, for those who optimise them further: `cargo bench -p sar`. Ratios to memcpy and to others are in
+//! The kernels alone, for those who optimise them further: `cargo bench -p cellway-sar`. Ratios to memcpy and to others are in
 //! `cellway-lab bench sar`.
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};

@@ -486,7 +486,7 @@ fn run(seed: u64, operations: usize) -> (BTreeSet<DropReason>, u64) {
         let ports = world.model.ports.iter();
         (ports.flat_map(|port| port.in_drops.keys().chain(port.out_drops.keys()).copied()).collect(), world.whole)
     });
-    result.unwrap_or_else(|_| panic!("SWITCH_SEED={seed} cargo test -p switch --test all agree::"))
+    result.unwrap_or_else(|_| panic!("SWITCH_SEED={seed} cargo test -p cellway-switch --test all agree::"))
 }
 
 #[test]

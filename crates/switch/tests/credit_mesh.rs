@@ -363,7 +363,7 @@ fn run(seed: u64) -> u64 {
         }
         lost
     });
-    result.unwrap_or_else(|_| panic!("SWITCH_SEED={seed} cargo test -p switch --test all credit_mesh::"))
+    result.unwrap_or_else(|_| panic!("SWITCH_SEED={seed} cargo test -p cellway-switch --test all credit_mesh::"))
 }
 
 #[test]

@@ -29,7 +29,7 @@ fn program() -> Result<PathBuf> {
     match places.find(|place| place.is_file()) {
         Some(place) => Ok(place),
         None => bail!(
-            "{PROGRAM} is not installed: it has the experiments and benchmarks (make build, or cargo build --release -p lab, \
+            "{PROGRAM} is not installed: it has the experiments and benchmarks (make build, or cargo build --release -p cellway-lab, \
              makes it; it is looked for beside this program and in PATH)"
         ),
     }

@@ -83,7 +83,7 @@ pub fn library() -> Result<PathBuf> {
     }
     let places = places.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", ");
     bail!(
-        "{LIBRARY} is missing: looked for {places} (make build, or cargo build --release -p compat, makes it; \
+        "{LIBRARY} is missing: looked for {places} (make build, or cargo build --release -p cellway-compat, makes it; \
          {LIBRARY_VARIABLE} says where else it is)"
     )
 }

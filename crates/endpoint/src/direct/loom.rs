@@ -1,5 +1,5 @@
 //! The rings and the rule for sleeping under every order that the memory model allows
-//! (`RUSTFLAGS="--cfg loom" cargo test --release -p endpoint --lib loom`; `scripts/test loom` does it).
+//! (`RUSTFLAGS="--cfg loom" cargo test --release -p cellway-endpoint --lib loom`; `scripts/test loom` does it).
 
 use super::layout::{CONSUMED_LINE, INLINE, RING_LINE, SLEEPS_LINE};
 use super::ring::{LineConsumer, LineProducer, ReadLines, ReturnConsumer, ReturnProducer, Sleeper, Waker, WriteLines};

@@ -1,5 +1,5 @@
 //! The hand-over and the rule for sleeping under every order that the memory model allows
-//! (`RUSTFLAGS="--cfg loom" cargo test --release -p net --lib loom`; `scripts/test loom` does it).
+//! (`RUSTFLAGS="--cfg loom" cargo test --release -p cellway-net --lib loom`; `scripts/test loom` does it).
 
 use super::Mailbox;
 use crate::bell::Bell;
