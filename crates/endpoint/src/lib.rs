@@ -47,6 +47,7 @@ pub mod seqpacket;
 pub mod shared;
 pub mod socket_path;
 mod sync;
+mod system_service;
 pub mod times;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
