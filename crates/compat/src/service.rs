@@ -168,7 +168,7 @@ impl Session {
             Failed::new(if ours { e } else { Errno::NODEV }, why)
         };
         let packets = Packets::connect(path).map_err(no_service)?;
-        if let Some(uid) = packets.untrusted_server()? {
+        if let Some(uid) = packets.untrusted_server(path)? {
             let why = format!("the service at {} is run by user {uid}, who is not trusted", path.display());
             return Err(Failed::new(Errno::PERM, why));
         }

@@ -83,6 +83,7 @@ pub mod shared_copy;
 #[doc(hidden)]
 pub mod socket_path;
 mod sync;
+mod system_service;
 #[doc(hidden)]
 pub mod times;
 #[cfg(not(loom))]

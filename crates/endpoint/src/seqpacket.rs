@@ -1,6 +1,7 @@
 //! Packets with file descriptors over a UNIX socket (`SOCK_SEQPACKET`, `SCM_RIGHTS`), for both sides of the service.
 
 use crate::control::MAX_PACKET_OCTETS;
+use crate::system_service;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{
@@ -76,15 +77,17 @@ impl Packets {
         }
     }
 
-    /// Who serves at the other end, if this user does not trust it: neither root, nor this user, nor the one whose
-    /// number [`TRUST_VARIABLE`] gives. A service's answers are believed, and its memory is written.
+    /// Who serves at the other end of a connection to `path`, if this user does not trust it: neither root, nor this
+    /// user, nor the one to whom root gave the folder of the system's service, nor the one whose number
+    /// [`TRUST_VARIABLE`] gives. A service's answers are believed, and its memory is written.
     ///
     /// # Errors
     /// The system does not say.
-    pub fn untrusted_server(&self) -> Result<Option<u32>, Errno> {
+    pub fn untrusted_server(&self, path: &Path) -> Result<Option<u32>, Errno> {
         let uid = rustix::net::sockopt::socket_peercred(&self.0)?.uid.as_raw();
         let named = std::env::var(TRUST_VARIABLE).ok().and_then(|uid| uid.parse::<u32>().ok());
-        let trusted = uid == 0 || uid == rustix::process::geteuid().as_raw() || named == Some(uid);
+        let own = uid == 0 || uid == rustix::process::geteuid().as_raw();
+        let trusted = own || named == Some(uid) || system_service::is_run_by(path, uid);
         Ok((!trusted).then_some(uid))
     }
 

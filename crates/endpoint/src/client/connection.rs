@@ -57,7 +57,7 @@ impl Connection {
     pub fn open_within(socket: &Path, limit: Duration) -> Result<Self, Error> {
         let mut allowance = Allowance::new(limit);
         let packets = connect(socket, &mut allowance)?;
-        if let Some(uid) = packets.untrusted_server()? {
+        if let Some(uid) = packets.untrusted_server(socket)? {
             return Err(Error::Untrusted { path: socket.to_path_buf(), uid });
         }
         let over = AtomicBool::new(false);
