@@ -244,10 +244,14 @@ impl<H: CircuitTable + 'static> World<H> {
         }
     }
 
-    /// Does everything that happens at this moment, and goes on to the next moment at which something happens, not beyond
-    /// `until`. Returns whether there is such a moment; the time is `until` otherwise.
-    pub fn advance(&mut self, until: Time) -> bool {
+    /// Everything that happens at this moment, without a step of the clock.
+    pub fn run_moment(&mut self) {
         self.step();
+    }
+
+    /// Sets the clock to the next moment at which something happens, not beyond `until`. Returns whether there is one; the
+    /// time is `until` otherwise.
+    pub fn move_on(&mut self, until: Time) -> bool {
         match self.next().filter(|at| *at <= until) {
             None => {
                 self.now = until.max(self.now);

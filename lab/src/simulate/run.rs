@@ -108,17 +108,21 @@ impl Simulation<'_> {
             let sources = self.sources.iter().filter_map(|source| source.generator.peek()).map(|(at, _)| at);
             let change = self.changes.last().map(|change| Time::ZERO + change.at.0);
             let until = sources.chain(change).min().unwrap_or(end).min(end);
-            while self.simulated.world.advance(until) && self.now() < until {
-                self.receive();
-            }
-            self.receive();
+            self.carry(until);
         }
-        let rest = end + REST;
-        while self.simulated.world.advance(rest) {
-            self.receive();
-        }
-        self.receive();
+        self.carry(end + REST);
         Ok(())
+    }
+
+    /// Lets the network carry what it has until a moment. What arrives is taken at the moment when it does.
+    fn carry(&mut self, until: Time) {
+        loop {
+            self.simulated.world.run_moment();
+            self.receive();
+            if !self.simulated.world.move_on(until) {
+                return;
+            }
+        }
     }
 
     /// Makes the changes that are due.

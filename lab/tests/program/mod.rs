@@ -4,6 +4,7 @@ mod bench;
 mod experiments;
 mod pipes;
 mod reference;
+mod simulate;
 mod ttcp;
 
 use cellway::client;

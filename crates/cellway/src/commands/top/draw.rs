@@ -17,7 +17,9 @@ const WORDS: u16 = 26;
 /// The last column with words is shown if there is so much room.
 const SHORT_WORDS: u16 = 10;
 /// The first column has so much before other columns are left out.
-const FIRST: u16 = 24;
+const FIRST: u16 = 30;
+/// A frame has so many columns at least.
+const LEAST: u16 = 24;
 /// Lines above the rows: title, views, order, heads of columns.
 pub(crate) const HEAD: u16 = 4;
 
@@ -110,7 +112,7 @@ impl Frame<'_> {
     /// Draws it onto all of a buffer.
     pub(crate) fn draw(&self, buffer: &mut Buffer) {
         let area = buffer.area;
-        if area.height < HEAD + 2 || area.width < FIRST {
+        if area.height < HEAD + 2 || area.width < LEAST {
             put(buffer, area, 0, "too small: 24 columns and 6 lines at least", Style::new());
             return;
         }
@@ -163,7 +165,7 @@ impl Frame<'_> {
         }
         let view = self.view;
         let line = if let Some(circuit) = view.follows() {
-            format!("hops of {circuit} (links count all of their circuits); Esc goes back")
+            format!("{circuit}; links count all of their circuits")
         } else {
             let heads = columns(view.tab());
             let sort = view.sort();
