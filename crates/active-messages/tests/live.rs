@@ -108,11 +108,8 @@ fn all_to_all_on_circuits_of_cells_through_a_switch() {
         })
         .collect();
     let run = |(own, circuits)| std::thread::spawn(move || all_to_all::exchange(circuits, own, 30_000).unwrap());
-    nodes
-        .into_iter()
-        .enumerate()
-        .map(run)
-        .collect::<Vec<_>>()
-        .into_iter()
-        .for_each(|thread| drop(thread.join().unwrap()));
+    let threads: Vec<_> = nodes.into_iter().enumerate().map(run).collect();
+    for thread in threads {
+        thread.join().unwrap();
+    }
 }

@@ -77,16 +77,16 @@ fn exchange(nodes: usize, count: u32, config: Config, faults: Faults, seed: u64)
     let mut world = world(nodes, config, faults, seed);
     let mut sent = vec![vec![0; nodes]; nodes];
     loop {
-        for from in 0..nodes {
-            for to in (0..nodes).filter(|to| *to != from) {
-                while sent[from][to] < count {
-                    let n = sent[from][to];
+        for (from, sent) in sent.iter_mut().enumerate() {
+            for (to, next) in sent.iter_mut().enumerate().filter(|(to, _)| *to != from) {
+                while *next < count {
+                    let n = *next;
                     // Every third expects no reply.
                     let handler = if n % 3 == 2 { QUIET } else { NUMBER };
                     let octets = if handler == QUIET { 0 } else { n as usize % 50 };
                     let payload = vec![n as u8; octets];
                     match world.nodes[from].request(World::<Seen>::peer(from, to), handler, &[n], &payload) {
-                        Ok(()) => sent[from][to] += 1,
+                        Ok(()) => *next += 1,
                         Err(Error::Busy) => break,
                         Err(error) => panic!("{error} at {}", world.now),
                     }

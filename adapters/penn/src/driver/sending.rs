@@ -306,7 +306,7 @@ impl Penn {
             octets = last_cell_apart(transfer.layer, left, octets);
         }
         let end = transfer.layer == Layer::Aal5 && octets == left;
-        let header = u32::from(transfer.vci) << 4 | u32::from(end) * END;
+        let header = (u32::from(transfer.vci) << 4) | (u32::from(end) * END);
         for (register, value) in [(sr::HEADER, header), (sr::MID, transfer.mid.into())] {
             let loaded = &mut self.loaded[usize::from(register == sr::MID)];
             // What the register has is not written again.

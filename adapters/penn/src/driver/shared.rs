@@ -220,7 +220,7 @@ impl Penn {
         if let Some(isochronous) = &mut vc.isochronous {
             // One frame each period; periods without one are not made up for.
             while isochronous.next <= now {
-                isochronous.next = isochronous.next + isochronous.period;
+                isochronous.next += isochronous.period;
                 self.statistics.underruns += u64::from(!ready);
                 if ready {
                     break;
