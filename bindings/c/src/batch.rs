@@ -1,4 +1,4 @@
-//! Batches on endpoints: many SDUs with one call, and one wake-up of the host.
+//! Receiving on endpoints, and batches: many SDUs with one call, and one wake-up of the host.
 
 use crate::arguments::{all, all_mut, count, exclusive, timeout};
 use crate::endpoints::EndpointHandle;
@@ -76,6 +76,21 @@ pub unsafe extern "C" fn cellway_endpoint_receive_batch(
         }
         Ok(count(taken))
     })
+}
+
+/// `cellway_endpoint_receive`: waits for an SDU: 1, or 0 if the time passes first. The SDU is the program's until it
+/// releases it.
+///
+/// # Safety
+/// `endpoint` is a handle, `sdu` a place to write to.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cellway_endpoint_receive(
+    endpoint: *mut EndpointHandle,
+    sdu: *mut Sdu,
+    timeout_ms: c_int,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe { cellway_endpoint_receive_batch(endpoint, sdu, 1, timeout_ms) }
 }
 
 /// `cellway_endpoint_release_batch`: gives the memory of `n` SDUs back. Never blocks.

@@ -260,21 +260,6 @@ pub unsafe extern "C" fn cellway_endpoint_give_back(endpoint: *mut EndpointHandl
     })
 }
 
-/// `cellway_endpoint_receive`: waits for an SDU: 1, or 0 if the time passes first. The SDU is the program's until it
-/// releases it.
-///
-/// # Safety
-/// `endpoint` is a handle, `sdu` a place to write to.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cellway_endpoint_receive(
-    endpoint: *mut EndpointHandle,
-    sdu: *mut Sdu,
-    timeout_ms: c_int,
-) -> c_int {
-    // SAFETY: as the caller promises.
-    unsafe { crate::batch::cellway_endpoint_receive_batch(endpoint, sdu, 1, timeout_ms) }
-}
-
 /// `cellway_endpoint_release`: gives an SDU's memory back to the host. Never blocks.
 ///
 /// # Safety

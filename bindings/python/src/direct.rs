@@ -1,11 +1,11 @@
 //! `Sender`, and how direct circuits are opened.
 
-use crate::endpoints::circuit_of;
 use crate::error::{Full, of_gone, of_send, of_service};
 use crate::loan::{Lent, Loan};
 use crate::memory::with_octets;
 use crate::receiver::Receiver;
-use crate::wait::{Locked, list, lock, timeout, wait};
+use crate::texts::circuit_of;
+use crate::wait::{Locked, Returned, list, lock, timeout, wait};
 use endpoint::SendError;
 use endpoint::direct::memory::Ours;
 use endpoint::direct::{Direct, DirectConfig, DirectGeometry};
@@ -21,7 +21,7 @@ use std::time::Duration;
 pub struct Sender {
     inner: Mutex<Option<endpoint::direct::Sender>>,
     /// Loans that the program has forgotten.
-    pub(crate) returned: Mutex<Vec<u32>>,
+    returned: Returned,
     /// What loans show is there after the sender has been closed, too.
     _mapped: Ours,
 }
@@ -29,14 +29,14 @@ pub struct Sender {
 impl Sender {
     pub(crate) fn new(sender: endpoint::direct::Sender) -> Self {
         let _mapped = sender.keep_mapped();
-        Sender { inner: Mutex::new(Some(sender)), returned: Mutex::default(), _mapped }
+        Sender { inner: Mutex::new(Some(sender)), returned: Returned::default(), _mapped }
     }
 
     fn inner(&self) -> PyResult<Locked<'_, endpoint::direct::Sender>> {
         let mut inner = lock(&self.inner, "sender")?;
         let sender = inner.get()?;
         // Dropped, a loan goes back.
-        list(&self.returned).drain(..).for_each(|number| drop(sender.loan_again(number)));
+        list(&self.returned).drain(..).for_each(|(number, _)| drop(sender.loan_again(number)));
         Ok(inner)
     }
 
@@ -112,7 +112,7 @@ impl Sender {
             if let Some(mut loan) = sender.loan(octets) {
                 let memory = NonNull::from(&mut loan[..octets.max(1)]);
                 let number = loan.into_number();
-                return Ok(Loan::new(memory, Lent::Sender(slf.clone().unbind(), number)));
+                return Ok(Loan::new(memory, slf.clone().into_any().unbind(), Lent::Sender(number, slf.get().returned.clone())));
             }
             Self::await_room(slf.py(), sender, octets.max(64), timeout)?;
         }
@@ -126,12 +126,11 @@ impl Sender {
         let sender = inner.get()?;
         let octets = octets.unwrap_or_else(|| loan.octets());
         loop {
-            let mine = |lent: &Lent| matches!(lent, Lent::Sender(owner, _) if owner.is(slf));
-            let Lent::Sender(owner, number) = loan.take(mine)? else { return Ok(()) };
+            let Lent::Sender(number, returned) = loan.take(slf.as_any())? else { return Ok(()) };
             let Some(kept) = sender.loan_again(number) else { return Ok(()) };
             let Err((e, kept)) = kept.send(octets) else { return Ok(()) };
             kept.into_number();
-            loan.put_back(Lent::Sender(owner, number));
+            loan.put_back(Lent::Sender(number, returned));
             if e != SendError::Full {
                 return Err(of_send(e));
             }

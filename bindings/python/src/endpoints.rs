@@ -4,10 +4,11 @@ use crate::error::{Full, of_send, of_service};
 use crate::loan::{Lent, Loan};
 use crate::memory::with_octets;
 use crate::sdu::{Marks, Owner, Sdu};
-use crate::wait::{Locked, list, lock, timeout, wait};
+use crate::texts::{circuit_of, word};
+use crate::wait::{Locked, Returned, list, lock, timeout, wait};
 use endpoint::segment::Segment;
 use endpoint::{
-    Aal, ChannelId, CircuitId, DataPath, Direction, EndpointConfig, Geometry, OpenOptions, Received, SendError,
+    Aal, ChannelId, DataPath, Direction, EndpointConfig, Geometry, OpenOptions, Received, SendError,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -23,16 +24,9 @@ use std::time::Duration;
 pub struct Endpoint {
     inner: Mutex<Option<endpoint::Endpoint>>,
     /// Buffers of SDUs that the program is done with.
-    pub(crate) returned: Mutex<Vec<u32>>,
+    returned: Returned,
     /// What SDUs and loans show is there after the endpoint has been closed, too.
     _mapped: Arc<Segment>,
-}
-
-/// One of the words of a list.
-fn word<T: Copy>(words: &[(&str, T)], text: &str, what: &str) -> PyResult<T> {
-    let names = || words.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-    let found = words.iter().find(|(name, _)| *name == text).map(|(_, value)| *value);
-    found.ok_or_else(|| PyValueError::new_err(format!("{what} {text:?}: one of {} expected", names())))
 }
 
 const AALS: [(&str, Aal); 4] = [("aal5", Aal::Aal5), ("aal0", Aal::Aal0), ("aal34", Aal::Aal34), ("oam", Aal::Oam)];
@@ -41,17 +35,12 @@ const DIRECTIONS: [(&str, Direction); 3] =
 const PATHS: [(&str, DataPath); 3] =
     [("copying", DataPath::Copying), ("shared", DataPath::Shared), ("zero-copy", DataPath::ZeroCopy)];
 
-/// A circuit, `vpi.vci`.
-pub(crate) fn circuit_of(text: &str) -> PyResult<CircuitId> {
-    text.parse().map_err(|e| PyValueError::new_err(format!("circuit {text:?}: {e}")))
-}
-
 impl Endpoint {
     /// The endpoint, with what the program is done with given back.
     fn inner(&self) -> PyResult<Locked<'_, endpoint::Endpoint>> {
         let mut inner = lock(&self.inner, "endpoint")?;
         let endpoint = inner.get()?;
-        list(&self.returned).drain(..).for_each(|buffer| endpoint.release_buffer(buffer));
+        list(&self.returned).drain(..).for_each(|(buffer, _)| endpoint.release_buffer(buffer));
         Ok(inner)
     }
 
@@ -82,13 +71,13 @@ impl Endpoint {
 fn keep(owner: &Py<Endpoint>, received: Received<'_>, py: Python<'_>) -> Sdu {
     let (uu, clp, congestion) = (received.uu(), received.clp(), received.congestion());
     let marks = Marks { channel: received.channel().0, uu, clp, congestion };
-    let owner = Owner::Endpoint(owner.clone_ref(py));
+    let owner = Owner::new(owner.clone_ref(py).into_any(), &owner.get().returned);
     if received.is_inline() {
         return Sdu::copied(owner, &received, marks);
     }
     let memory = NonNull::from(&received[..]);
     match received.into_buffer() {
-        Some(buffer) => Sdu::in_place(owner, memory, buffer, marks),
+        Some(buffer) => Sdu::in_place(owner, memory, buffer, marks, false),
         // Of no data path that this module offers.
         None => Sdu::copied(owner, &[], marks),
     }
@@ -120,7 +109,7 @@ impl Endpoint {
         let socket = socket.unwrap_or_else(endpoint::default_socket);
         let made = py.detach(|| endpoint::Endpoint::create(&socket, &config)).map_err(of_service)?;
         let _mapped = made.keep_mapped();
-        Ok(Endpoint { inner: Mutex::new(Some(made)), returned: Mutex::default(), _mapped })
+        Ok(Endpoint { inner: Mutex::new(Some(made)), returned: Returned::default(), _mapped })
     }
 
     /// Opens a circuit, `vpi.vci`; gives its channel. Blocks until the service has answered. `aal`: "aal5", "aal0",
@@ -201,7 +190,7 @@ impl Endpoint {
         loop {
             if let Some(mut loan) = endpoint.loan() {
                 let memory = NonNull::from(&mut loan[..]);
-                return Ok(Loan::new(memory, Lent::Endpoint(slf.clone().unbind(), loan)));
+                return Ok(Loan::new(memory, slf.clone().into_any().unbind(), Lent::Endpoint(loan)));
             }
             Self::await_room(slf.py(), endpoint, timeout)?;
         }
@@ -221,10 +210,9 @@ impl Endpoint {
         let endpoint = inner.get()?;
         let octets = octets.unwrap_or_else(|| loan.octets());
         loop {
-            let mine = |lent: &Lent| matches!(lent, Lent::Endpoint(owner, _) if owner.is(slf));
-            let Lent::Endpoint(owner, lent) = loan.take(mine)? else { return Ok(()) };
+            let Lent::Endpoint(lent) = loan.take(slf.as_any())? else { return Ok(()) };
             let Err((e, lent)) = endpoint.send(ChannelId(channel), lent, octets) else { return Ok(()) };
-            loan.put_back(Lent::Endpoint(owner, lent));
+            loan.put_back(Lent::Endpoint(lent));
             if e != SendError::Full {
                 return Err(of_send(e));
             }

@@ -13,6 +13,7 @@ mod memory;
 mod receiver;
 mod sdu;
 mod session;
+mod texts;
 mod wait;
 
 use pyo3::prelude::*;

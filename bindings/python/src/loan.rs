@@ -1,29 +1,31 @@
 //! `Loan`: memory to fill and send, with Python's buffer protocol.
 
-use crate::direct::Sender;
-use crate::endpoints::Endpoint;
 use crate::error::over;
 use crate::memory::Shown;
-use crate::wait::list;
-use pyo3::exceptions::PyBufferError;
+use crate::wait::{Returned, list};
+use pyo3::exceptions::{PyBufferError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use std::ffi::c_int;
 use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
 
-/// What is on loan, and from whom.
+/// What is on loan.
 pub(crate) enum Lent {
     /// A buffer of an endpoint's.
-    Endpoint(Py<Endpoint>, endpoint::Loan),
-    /// Blocks of a sender's, by their number.
-    Sender(Py<Sender>, u32),
+    Endpoint(endpoint::Loan),
+    /// Blocks of a sender's, by their number, and where it goes back.
+    Sender(u32, Returned),
 }
 
 /// Memory to fill, by `memoryview(loan)` or `numpy.frombuffer(loan, ...)`, and to send. It goes back when it is
 /// forgotten. Nothing of it blocks.
 #[pyclass(frozen, module = "cellway")]
-pub struct Loan(Mutex<State>);
+pub struct Loan {
+    state: Mutex<State>,
+    /// Keeps the memory mapped.
+    owner: Py<PyAny>,
+}
 
 struct State {
     shown: Shown,
@@ -31,39 +33,37 @@ struct State {
 }
 
 impl Loan {
-    pub(crate) fn new(memory: NonNull<[u8]>, lent: Lent) -> Self {
-        Loan(Mutex::new(State { shown: Shown::new(memory), lent: Some(lent) }))
+    pub(crate) fn new(memory: NonNull<[u8]>, owner: Py<PyAny>, lent: Lent) -> Self {
+        Loan { state: Mutex::new(State { shown: Shown::new(memory), lent: Some(lent) }), owner }
     }
 
-    /// Takes what is on loan, if nothing shows it any more and `is_mine` knows it.
-    pub(crate) fn take(&self, is_mine: impl FnOnce(&Lent) -> bool) -> PyResult<Lent> {
-        let mut state = list(&self.0);
-        state.shown.check_unseen()?;
-        let lent = state.lent.take().ok_or_else(|| over("loan"))?;
-        if !is_mine(&lent) {
-            state.lent = Some(lent);
-            return Err(pyo3::exceptions::PyValueError::new_err("the loan is of another endpoint or circuit"));
+    /// Takes what is on loan, if it is `owner`'s and nothing shows it any more.
+    pub(crate) fn take(&self, owner: &Bound<'_, PyAny>) -> PyResult<Lent> {
+        if !self.owner.is(owner) {
+            return Err(PyValueError::new_err("the loan is of another endpoint or circuit"));
         }
-        Ok(lent)
+        let mut state = list(&self.state);
+        state.shown.check_unseen()?;
+        state.lent.take().ok_or_else(|| over("loan"))
     }
 
     /// It was not sent.
     pub(crate) fn put_back(&self, lent: Lent) {
-        list(&self.0).lent = Some(lent);
+        list(&self.state).lent = Some(lent);
     }
 
     /// Octets that fit.
     pub(crate) fn octets(&self) -> usize {
-        list(&self.0).shown.octets()
+        list(&self.state).shown.octets()
     }
 }
 
 impl Drop for Loan {
     fn drop(&mut self) {
-        let state = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         // An endpoint's goes back by itself.
-        if let Some(Lent::Sender(sender, number)) = state.lent.take() {
-            list(&sender.get().returned).push(number);
+        if let Some(Lent::Sender(number, returned)) = state.lent.take() {
+            list(&returned).push((number, 0));
         }
     }
 }
@@ -77,7 +77,7 @@ impl Loan {
     /// # Safety
     /// The interpreter calls it.
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
-        let mut state = list(&slf.get().0);
+        let mut state = list(&slf.get().state);
         if state.lent.is_none() {
             return Err(PyBufferError::new_err("the loan was sent before"));
         }
@@ -88,6 +88,6 @@ impl Loan {
     /// # Safety
     /// The interpreter calls it.
     unsafe fn __releasebuffer__(&self, _view: *mut ffi::Py_buffer) {
-        list(&self.0).shown.handle_view_gone();
+        list(&self.state).shown.handle_view_gone();
     }
 }

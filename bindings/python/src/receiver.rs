@@ -2,7 +2,7 @@
 
 use crate::error::of_gone;
 use crate::sdu::{Marks, Owner, Sdu};
-use crate::wait::{Locked, list, lock, timeout, wait};
+use crate::wait::{Locked, Returned, list, lock, timeout, wait};
 use endpoint::direct::Message;
 use endpoint::direct::memory::Theirs;
 use pyo3::prelude::*;
@@ -17,7 +17,7 @@ use std::time::Duration;
 pub struct Receiver {
     inner: Mutex<Option<endpoint::direct::Receiver>>,
     /// First blocks of SDUs that the program is done with, and how long they were.
-    pub(crate) returned: Mutex<Vec<(u32, usize)>>,
+    returned: Returned,
     /// What SDUs show is there after the receiver has been closed, too.
     _mapped: Theirs,
 }
@@ -25,7 +25,7 @@ pub struct Receiver {
 impl Receiver {
     pub(crate) fn new(receiver: endpoint::direct::Receiver) -> Self {
         let _mapped = receiver.keep_mapped();
-        Receiver { inner: Mutex::new(Some(receiver)), returned: Mutex::default(), _mapped }
+        Receiver { inner: Mutex::new(Some(receiver)), returned: Returned::default(), _mapped }
     }
 
     fn inner(&self) -> PyResult<Locked<'_, endpoint::direct::Receiver>> {
@@ -53,7 +53,7 @@ fn await_message(py: Python<'_>, receiver: &mut endpoint::direct::Receiver, seco
 
 /// Makes an object of a message.
 fn keep(owner: &Py<Receiver>, message: Message<'_>, py: Python<'_>) -> Sdu {
-    let owner = Owner::Receiver(owner.clone_ref(py));
+    let owner = Owner::new(owner.clone_ref(py).into_any(), &owner.get().returned);
     let marks = Marks { uu: message.uu(), ..Marks::default() };
     if let Some(private) = message.private() {
         return Sdu::copied(owner, private, marks);
@@ -61,7 +61,7 @@ fn keep(owner: &Py<Receiver>, message: Message<'_>, py: Python<'_>) -> Sdu {
     let octets = message.len();
     let at = message.shared().map_or(NonNull::dangling(), |shared| NonNull::from(shared).cast::<u8>());
     match message.into_block() {
-        Some(block) => Sdu::in_place(owner, NonNull::slice_from_raw_parts(at, octets), block, marks),
+        Some(block) => Sdu::in_place(owner, NonNull::slice_from_raw_parts(at, octets), block, marks, true),
         // Private ones alone are in no block.
         None => Sdu::copied(owner, &[], marks),
     }

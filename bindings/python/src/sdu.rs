@@ -1,22 +1,27 @@
 //! `Sdu`: an SDU that has arrived, where it is, with Python's buffer protocol.
 
-use crate::endpoints::Endpoint;
 use crate::error::over;
 use crate::memory::Shown;
-use crate::receiver::Receiver;
-use crate::wait::list;
+use crate::wait::{Returned, list};
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::ffi::c_int;
 use std::ptr::NonNull;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 /// Whose memory an SDU is in.
-pub(crate) enum Owner {
-    Endpoint(Py<Endpoint>),
-    Receiver(Py<Receiver>),
+pub(crate) struct Owner {
+    /// Keeps the memory mapped.
+    _object: Py<PyAny>,
+    returned: Returned,
+}
+
+impl Owner {
+    pub(crate) fn new(object: Py<PyAny>, returned: &Returned) -> Self {
+        Owner { _object: object, returned: returned.clone() }
+    }
 }
 
 /// An SDU that has arrived. `bytes(sdu)` copies it; `memoryview(sdu)` and `numpy.frombuffer(sdu, ...)` show it where it
@@ -52,9 +57,14 @@ pub(crate) struct Marks {
 
 impl Sdu {
     /// One in its owner's memory.
-    pub(crate) fn in_place(owner: Owner, memory: NonNull<[u8]>, number: u32, marks: Marks) -> Self {
+    pub(crate) fn in_place(
+        owner: Owner,
+        memory: NonNull<[u8]>,
+        number: u32,
+        marks: Marks,
+        may_change: bool,
+    ) -> Self {
         let state = State { shown: Shown::new(memory), number: Some(number), released: false, _copy: None };
-        let may_change = matches!(owner, Owner::Receiver(_));
         Sdu::of(owner, state, marks, may_change)
     }
 
@@ -69,26 +79,20 @@ impl Sdu {
         let Marks { channel, uu, clp, congestion } = marks;
         Sdu { state: Mutex::new(state), owner, channel, uu, clp, congestion, may_change }
     }
+}
 
-    fn give_back(&self, state: &mut State) {
-        if !std::mem::replace(&mut state.released, true)
-            && let Some(number) = state.number
-        {
-            match &self.owner {
-                Owner::Endpoint(owner) => list(&owner.get().returned).push(number),
-                Owner::Receiver(owner) => list(&owner.get().returned).push((number, state.shown.octets())),
-            }
-        }
+/// Gives an SDU's memory back, once.
+fn give_back(owner: &Owner, state: &mut State) {
+    if !std::mem::replace(&mut state.released, true)
+        && let Some(number) = state.number
+    {
+        list(&owner.returned).push((number, state.shown.octets()));
     }
 }
 
 impl Drop for Sdu {
     fn drop(&mut self) {
-        let state = std::mem::replace(
-            &mut self.state,
-            Mutex::new(State { shown: Shown::new(NonNull::from(&mut [])), number: None, released: true, _copy: None }),
-        );
-        self.give_back(&mut state.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner));
+        give_back(&self.owner, self.state.get_mut().unwrap_or_else(PoisonError::into_inner));
     }
 }
 
@@ -137,7 +141,7 @@ impl Sdu {
     fn release(&self) -> PyResult<()> {
         let mut state = list(&self.state);
         state.shown.check_unseen()?;
-        self.give_back(&mut state);
+        give_back(&self.owner, &mut state);
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use crate::error::{in_use, over};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 /// Between two looks whether a signal has come.
@@ -63,6 +63,9 @@ impl<T> Locked<'_, T> {
         self.0.take()
     }
 }
+
+/// Numbers, and octets, of memory that a program is done with: its owner gives it back when it is used next.
+pub(crate) type Returned = Arc<Mutex<Vec<(u32, usize)>>>;
 
 /// A short list that is locked for a moment only.
 pub(crate) fn list<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
