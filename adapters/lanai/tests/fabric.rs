@@ -72,7 +72,10 @@ fn all_arrives(seed: u64) {
 fn nothing_is_lost_without_faults_at_any_load_in_any_topology_in_the_long_run() {
     for seed in seeds() {
         let run = std::panic::catch_unwind(|| all_arrives(seed));
-        assert!(run.is_ok(), "repeat with CELLWAY_SEED={seed} cargo test -p cellway-lanai --test all fabric:: -- --nocapture");
+        assert!(
+            run.is_ok(),
+            "repeat with CELLWAY_SEED={seed} cargo test -p cellway-lanai --test all fabric:: -- --nocapture"
+        );
     }
 }
 

@@ -38,8 +38,8 @@ pub use commands::{schema, ttcp};
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
-    apply, call, capture, circuit, config, demo, doctor, drops, elsewhere, explain, export, graph, import, inject, ip, lane,
-    link, myrinet, oam, ping, recording, relay, rename, run, status, top, trace, transfer, up, vm,
+    apply, call, capture, circuit, config, demo, doctor, drops, elsewhere, explain, export, graph, import, inject, ip,
+    lane, link, myrinet, oam, ping, recording, relay, rename, run, status, top, trace, transfer, up, vm,
 };
 use context::Context;
 use std::path::PathBuf;

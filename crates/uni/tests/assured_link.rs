@@ -180,7 +180,9 @@ fn two_ends_agree_after_whatever_a_link_did_to_them_in_the_long_run() {
     for seed in one.unwrap_or(1).. {
         match std::panic::catch_unwind(|| episode(seed)) {
             Ok(n) => done += n,
-            Err(_) => panic!("seed {seed}: UNI_SEED={seed} cargo test -p cellway-uni --test assured_link in_the_long_run"),
+            Err(_) => {
+                panic!("seed {seed}: UNI_SEED={seed} cargo test -p cellway-uni --test assured_link in_the_long_run")
+            }
         }
         if done >= steps || one.is_some() {
             break;

@@ -89,8 +89,7 @@ fn a_crate_uses_only_crates_below_it_and_the_list_names_no_others() {
         };
         // A test may look upwards (kind "dev"); what is shipped may not.
         let uses = package["dependencies"].as_array().into_iter().flatten().filter(|used| used["kind"] != "dev");
-        let uses: Vec<&str> =
-            uses.map(|used| library(&used["name"])).filter(|used| names.contains(used)).collect();
+        let uses: Vec<&str> = uses.map(|used| library(&used["name"])).filter(|used| names.contains(used)).collect();
         bad.extend(uses.iter().filter(|used| !listed.uses.contains(used)).map(|used| format!("{name} uses {used}")));
         bad.extend(
             listed.uses.iter().filter(|used| !uses.contains(used)).map(|used| format!("{name} does not use {used}")),
