@@ -10,13 +10,15 @@ const LINK: &str = "alpha:0 - s1:0";
 const NETWORK: &str = r#"
 [host.alpha]
 [host.beta]
+[host.gamma]
+[host.delta]
 [switch.s1]
 [[link]]
 ends = ["alpha", "s1:0"]
 [[link]]
 ends = ["beta", "s1:1"]
 [[link]]
-ends = ["alpha:1", "beta:1"]
+ends = ["gamma", "delta"]
 carries = "frames"
 [[circuit]]
 ends = ["alpha 8.35", "beta 8.35"]
@@ -107,9 +109,9 @@ fn an_alarm_reaches_the_far_end_of_its_circuit() {
 fn what_cannot_be_is_refused_with_a_sentence() {
     let net = Net::up(WAIT, NETWORK);
     for (arguments, code, says) in [
-        (&["alpha:1 - beta:1", "--label", "8.35", "--hex", "00"][..], 1, "carries whole SDUs"),
+        (&["gamma:0 - delta:0", "--label", "8.35", "--hex", "00"][..], 1, "carries whole SDUs"),
         (&[LINK, "--hex", "00"], 2, "--label"),
-        (&[LINK, "--label", "8.35", "--from", "gamma", "--hex", "00"], 1, "no end `gamma`"),
+        (&[LINK, "--label", "8.35", "--from", "beta", "--hex", "00"], 1, "no end `beta`"),
         (&["nowhere", "--label", "8.35", "--hex", "00"], 1, "no link"),
         (&[LINK, "--label", "8.35", "--hex", "0"], 2, "two"),
         (&[LINK, "--label", "8.35", "--hex", "00", "--lose", "2"], 2, "probability"),

@@ -2,6 +2,11 @@
 //! waited for; nor is anything after it until the next drain, so that a gap is between two drains and never inside one.
 //! Whoever drains it may sleep meanwhile: it wakes its reader when there is something.
 
+mod taps;
+
+pub(crate) use taps::Taps;
+pub use taps::{MAX_TAPS, TapId};
+
 use crate::frame::{Frame, FrameAal, FramePool};
 use crate::line::Side;
 use sar::SduMeta;
@@ -10,13 +15,6 @@ use wire::{Cell, CircuitId, Time};
 
 /// Cells, with what stands beside each, in a MiB.
 const CELLS_IN_MIB: usize = (1 << 20) / (size_of::<Cell>() + size_of::<(Time, Side, Head)>());
-
-/// Readers that may look at one link at once.
-pub const MAX_TAPS: usize = 8;
-
-/// One of several taps of a link, by a number that its reader has chosen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct TapId(pub u64);
 
 /// What a tap copies and how much it holds between two [`crate::Network::drain_tap`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -189,46 +187,6 @@ pub fn merged([first, second]: &[TapBuffer; 2]) -> impl Iterator<Item = TapRecor
         (Some(_), _) => first.next(),
         (None, _) => second.next(),
     })
-}
-
-/// The taps of one link.
-#[derive(Debug, Default)]
-pub(crate) struct Taps(Vec<(TapId, Tap)>);
-
-impl Taps {
-    /// Adds a tap, in the place of an earlier one of this number. False if there is no room for another.
-    pub(crate) fn set(&mut self, id: TapId, config: TapConfig) -> bool {
-        self.remove(id);
-        let has_room = self.0.len() < MAX_TAPS;
-        if has_room {
-            self.0.push((id, Tap::new(config)));
-        }
-        has_room
-    }
-
-    pub(crate) fn remove(&mut self, id: TapId) {
-        self.0.retain(|(of, _)| *of != id);
-    }
-
-    pub(crate) fn get_mut(&mut self, id: TapId) -> Option<&mut Tap> {
-        self.0.iter_mut().find(|(of, _)| *of == id).map(|(_, tap)| tap)
-    }
-
-    pub(crate) fn has(&self, id: TapId) -> bool {
-        self.0.iter().any(|(of, _)| *of == id)
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    pub(crate) fn see_cells(&mut self, cells: &[Cell], from: Side, at: Time) {
-        self.0.iter_mut().for_each(|(_, tap)| tap.see_cells(cells, from, at));
-    }
-
-    pub(crate) fn see_frame(&mut self, frame: &Frame, pool: &FramePool, from: Side, at: Time) {
-        self.0.iter_mut().for_each(|(_, tap)| tap.see_frame(frame, pool, from, at));
-    }
 }
 
 /// A tap at work on one link.

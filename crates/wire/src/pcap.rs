@@ -39,6 +39,7 @@ struct Interface {
 }
 
 #[derive(Debug, Clone)]
+#[expect(clippy::large_enum_variant, reason = "one of these goes through a file, and nothing here allocates")]
 enum Form {
     Pcap { nanos: bool, link_type: u16 },
     Pcapng { interfaces: [Interface; MAX_INTERFACES], known: usize },
@@ -301,7 +302,10 @@ mod tests {
         w.1
     }
 
-    fn all(file: &[u8]) -> Result<Vec<(Option<Duration>, u16, Vec<u8>)>, Error> {
+    /// Time, link type and octets.
+    type Read = (Option<Duration>, u16, Vec<u8>);
+
+    fn all(file: &[u8]) -> Result<Vec<Read>, Error> {
         let mut reader = Reader::new(file)?;
         let mut all = Vec::new();
         while let Some(packet) = reader.next_packet()? {

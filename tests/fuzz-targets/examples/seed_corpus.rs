@@ -138,8 +138,8 @@ fn put_captures(put: &impl Fn(&str, &str, &[u8]) -> std::io::Result<()>) -> std:
     let of_sdu = [&label[..], &[2, 9, 0, 1], b"hello"].concat();
     put("pseudowire", "cell", &of_cell)?;
     put("pseudowire", "sdu", &of_sdu)?;
-    put("pseudowire_link", "cell", &[&[0, of_cell.len() as u8], &of_cell[..]].concat())?;
-    put("pseudowire_link", "sdu", &[&[1, of_sdu.len() as u8], &of_sdu[..]].concat())
+    put("pseudowire_link", "cell", &[&[0, of_cell.len() as u8][..], &of_cell].concat())?;
+    put("pseudowire_link", "sdu", &[&[1, of_sdu.len() as u8][..], &of_sdu].concat())
 }
 
 fn main() -> std::io::Result<()> {

@@ -43,7 +43,7 @@ pub(crate) fn pseudowire_link(octets: &[u8]) {
     let mut network = Network::new(FramePool::new(4, 65_536));
     let node = network.add_node("relay", Box::new(links::Relay::new(1)));
     let config = LinkConfig { carries, ..LinkConfig::default() };
-    let Some(link) = network.connect(End::Port(node, 0), End::External, config).ok() else { return };
+    let Ok(link) = network.connect(End::Port(node, 0), End::External, config) else { return };
     let config = Config { carries: passes, label_out: 100, label_in: 100, control_word: kind & 2 == 0 };
     let mut codec = Codec::new(config);
     while let Some((length, after)) = rest.split_first() {

@@ -88,6 +88,7 @@ fn kernels_ping_each_other_by_ipv6_and_a_process_without_a_device_does_too() {
     until(&red, &["ping", "-6", "-c", "1", "-w", "20", "fd00:9::2"], "1 received");
     until(&red, &["ping", "-6", "-s", "8000", "-c", "1", "-w", "20", "fd00:9::2"], "1 received");
     beta.kill();
+    up.wait_for_endpoints(1, WAIT);
     let pinged = up.run("ip ping beta 8.35 fd00:9::1 --address fd00:9::2/64 -c 2 --json");
     assert!(pinged.status.success(), "{}", String::from_utf8_lossy(&pinged.stderr));
     let said: serde_json::Value = serde_json::from_slice(&pinged.stdout).unwrap();

@@ -295,9 +295,9 @@ pub(crate) fn run(context: &Context, capture: &Capture) -> Result<()> {
     capture.check()?;
     let until = Until { told: interruption()?, moment: capture.end()? };
     let outcome = match capture.format {
-        Format::Pcapng => capture.into_sinks(context, &until, |out, name| Pcapng::new(out, name))?,
-        Format::Sunatm => capture.into_sinks(context, &until, |out, _| Pcap::new(out, Form::SunAtm))?,
-        Format::Rfc1483 => capture.into_sinks(context, &until, |out, _| Pcap::new(out, Form::Rfc1483))?,
+        Format::Pcapng => capture.record_in_sinks(context, &until, Pcapng::new)?,
+        Format::Sunatm => capture.record_in_sinks(context, &until, |out, _| Pcap::new(out, Form::SunAtm))?,
+        Format::Rfc1483 => capture.record_in_sinks(context, &until, |out, _| Pcap::new(out, Form::Rfc1483))?,
         Format::Atmtcp => {
             let out = capture.out()?;
             capture.record(context, &until, |_, _| Ok(Recording::new(out, capture.what)))?
@@ -336,7 +336,7 @@ impl Capture {
     }
 
     /// Records in one file or a series of them, in the form of `make`.
-    fn into_sinks<S: Sink>(
+    fn record_in_sinks<S: Sink>(
         &self,
         context: &Context,
         until: &Until,

@@ -11,7 +11,7 @@ use crate::usage;
 use crate::words::{self, options};
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use control::config::{Link, LinkFaults, Signalling, Udp};
+use control::config::{Link, LinkFaults, Pseudowire, Signalling, Udp};
 use control::protocol::{LinkAdded, LinkRemoved, LinkSet, Request};
 use control::status::{LinkStatus, StationKind, Status};
 use net::LinkConfig;
@@ -71,6 +71,10 @@ pub(crate) struct Add {
     /// Cells in UDP datagrams, as in a description: 'local = "0.0.0.0:7", peer = "192.0.2.1:7", form = "batch"'
     #[arg(long, value_name = "TABLE", value_parser = table::<Udp>, conflicts_with_all = ["atmtcp", "cells_tcp"])]
     cells_udp: Option<Udp>,
+    /// An ATM pseudowire to a router, as in a description: 'local = "192.0.2.1:6635", peer = "192.0.2.2:6635", label_out =
+    /// 100, label_in = 200'
+    #[arg(long, value_name = "TABLE", value_parser = table::<Pseudowire>, conflicts_with_all = ["atmtcp", "cells_tcp", "cells_udp"])]
+    pseudowire: Option<Pseudowire>,
     /// The time from end to end, such as "5ms", or microseconds
     #[arg(long = "delay-us", value_name = "TIME", default_value = "0", value_parser = units::micros)]
     delay: Duration,
@@ -175,7 +179,7 @@ fn ends(add: &Add, stations: impl FnOnce() -> Result<Stations>) -> Result<(Strin
             let far = far_end(&add.a, how)?;
             Ok((near_end(&stations()?)?.to_owned(), far))
         }
-        None if how.is_some() => Ok((add.a.clone(), far_end("outside", how)?)),
+        None if how.is_some() || add.pseudowire.is_some() => Ok((add.a.clone(), far_end("outside", how)?)),
         None => usage!("a link has two ends: to where does it lead from {}?", add.a),
     }
 }
@@ -205,7 +209,7 @@ fn link(add: &Add, stations: impl FnOnce() -> Result<Stations>) -> Result<Link> 
         cells_tcp: None,
         tls,
         cells_udp: None,
-        pseudowire: None,
+        pseudowire: add.pseudowire.clone(),
         real: None,
         tcp: None,
         udp: None,
