@@ -29,9 +29,8 @@ pub fn run(man: &Man, mut program: Command) -> Result<()> {
     let mut command = &program;
     for name in &man.command {
         let found = command.find_subcommand(name);
-        command = found.ok_or_else(|| {
-            Usage::error(format!("no command `{name}` of `{}`: see --help", words(command)))
-        })?;
+        command =
+            found.ok_or_else(|| Usage::error(format!("no command `{name}` of `{}`: see --help", words(command))))?;
     }
     Ok(clap_mangen::Man::new(command.clone()).render(&mut output::stdout())?)
 }

@@ -52,7 +52,15 @@ mod tests {
         for yes in ["/run/cellway", "/run/cellway-second"] {
             assert!(is_named(run, Path::new(yes)), "{yes}");
         }
-        for no in ["/run", "/run/cellwayx", "/run/lock", "/run/user/cellway", "/tmp/cellway", "/run/../tmp/cellway", "cellway"] {
+        for no in [
+            "/run",
+            "/run/cellwayx",
+            "/run/lock",
+            "/run/user/cellway",
+            "/tmp/cellway",
+            "/run/../tmp/cellway",
+            "cellway",
+        ] {
             assert!(!is_named(run, Path::new(no)), "{no}");
         }
     }

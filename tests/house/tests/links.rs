@@ -100,8 +100,10 @@ fn dead(page: &Path, text: &str) -> Vec<String> {
         let (name, anchor) = link.split_once('#').unwrap_or((&link, ""));
         let to = if name.is_empty() { page.to_owned() } else { plain(&page.parent().unwrap().join(name)) };
         let is_page = to.extension().is_some_and(|end| end == "md");
-        let has_heading = || to == page && anchors(text).contains(anchor)
-            || fs::read_to_string(&to).is_ok_and(|text| anchors(&text).contains(anchor));
+        let has_heading = || {
+            to == page && anchors(text).contains(anchor)
+                || fs::read_to_string(&to).is_ok_and(|text| anchors(&text).contains(anchor))
+        };
         if !to.exists() && to != page || (is_page && !anchor.is_empty() && !has_heading()) {
             dead.push(format!("{}:{line}: {link}", page.display()));
         }
@@ -125,10 +127,13 @@ fn relative_links_lead_to_files_and_headings_that_exist() {
 #[test]
 fn a_link_that_leads_nowhere_is_named() {
     let page = root().join("docs/planted.md");
-    let text = "# One thing, here\n## Again\n## Again\n[a](#one-thing-here) [b](#again-1) [c](security.md) `[d](none.md)`\n";
+    let text =
+        "# One thing, here\n## Again\n## Again\n[a](#one-thing-here) [b](#again-1) [c](security.md) `[d](none.md)`\n";
     assert_eq!(dead(&page, text), [""; 0]);
-    let wrong = "[a](none.md) [b](#missing)\n[c](security.md#no-such-heading) [d](../README.md)\n```\n[e](none.md)\n```\n";
-    let named: Vec<String> = dead(&page, wrong).iter().map(|line| line.rsplit(":").next().unwrap().to_owned()).collect();
+    let wrong =
+        "[a](none.md) [b](#missing)\n[c](security.md#no-such-heading) [d](../README.md)\n```\n[e](none.md)\n```\n";
+    let named: Vec<String> =
+        dead(&page, wrong).iter().map(|line| line.rsplit(":").next().unwrap().to_owned()).collect();
     assert_eq!(named, [" none.md", " #missing", " security.md#no-such-heading"]);
 }
 
