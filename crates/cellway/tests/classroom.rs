@@ -67,7 +67,7 @@ fn forty_students_hand_in_and_each_has_the_own_host_only() {
         }
         command
     };
-    (1..=STUDENTS).for_each(|n| hand_in(&net, n, &as_user));
+    (1..=STUDENTS).for_each(|n| hand_in(&net, n, as_user));
     if !is_root {
         eprintln!("left out: only root can become another user");
         return;
