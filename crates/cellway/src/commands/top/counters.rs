@@ -37,7 +37,7 @@ pub(crate) fn link_state(link: &LinkStatus) -> String {
 }
 
 /// Objects of a list by their names.
-pub(super) fn by_name<'a, T>(list: &'a [T], name: fn(&T) -> &str) -> HashMap<&'a str, &'a T> {
+pub(super) fn by_name<T>(list: &[T], name: fn(&T) -> &str) -> HashMap<&str, &T> {
     list.iter().map(|each| (name(each), each)).collect()
 }
 

@@ -61,7 +61,7 @@ fn busy(now: &Status, before: Option<&Status>) -> f64 {
     }
 }
 
-fn list<'a, T>(of: Option<&'a Status>, list: fn(&Status) -> &Vec<T>) -> &'a [T] {
+fn list<T>(of: Option<&Status>, list: fn(&Status) -> &Vec<T>) -> &[T] {
     of.map(list).map(Vec::as_slice).unwrap_or_default()
 }
 
