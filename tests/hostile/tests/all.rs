@@ -28,7 +28,6 @@ mod shares;
 mod signalling;
 mod soak;
 mod strangers;
-mod transit;
 mod trial;
 mod trust;
 mod waiting;

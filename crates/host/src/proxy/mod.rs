@@ -27,6 +27,8 @@ mod slot;
 mod slots;
 mod spawner;
 mod stuck;
+#[cfg(test)]
+mod transit;
 mod user_proxy;
 mod watch;
 

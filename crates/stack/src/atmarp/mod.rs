@@ -5,6 +5,7 @@ mod backoff;
 mod client;
 mod inverse;
 mod server;
+mod ties;
 
 pub use backoff::Backoff;
 pub use client::{Client, Resolution};

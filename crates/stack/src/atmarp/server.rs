@@ -9,6 +9,7 @@
 //!
 //! Each packet costs the logarithm of the table: deadlines and each circuit's entries are in order.
 
+use super::ties::Ties;
 use super::{Backoff, SERVER_AGEING, same_station};
 use crate::shares::{Queue, Queued, Shares};
 use std::collections::{BTreeMap, BTreeSet};
@@ -77,9 +78,7 @@ pub struct Server {
     closed: BTreeMap<u32, AtmAddress>,
     /// ... and those of each number.
     former: BTreeSet<(AtmAddress, u32)>,
-    /// Addresses that configuration ties to circuits, and those of each circuit.
-    tied: BTreeMap<Ipv4Addr, u32>,
-    ties: BTreeSet<(u32, Ipv4Addr)>,
+    ties: Ties,
     max_entries: usize,
     out: Queue<u32, Packet>,
     /// Nothing is asked before: there was no room.
@@ -102,8 +101,7 @@ impl Server {
             unknown: BTreeSet::new(),
             closed: BTreeMap::new(),
             former: BTreeSet::new(),
-            tied: BTreeMap::new(),
-            ties: BTreeSet::new(),
+            ties: Ties::default(),
             max_entries,
             out: Queue::new(max_entries.clamp(16, 1024)),
             pause: Time::ZERO,
@@ -136,26 +134,10 @@ impl Server {
     /// By configuration a circuit has an address. It gets no others but those that it is tied to, and no other circuit
     /// gets these.
     pub fn tie(&mut self, circuit: u32, ip: Ipv4Addr) {
-        if let Some(before) = self.tied.insert(ip, circuit) {
-            self.ties.remove(&(before, ip));
-        }
-        self.ties.insert((circuit, ip));
+        self.ties.tie(circuit, ip);
         if self.entries.get(&ip).is_some_and(|entry| entry.circuit != circuit) {
             self.take(ip);
         }
-    }
-
-    /// Whether configuration lets a circuit have an address.
-    fn may_have(&self, circuit: u32, ip: Ipv4Addr) -> bool {
-        match self.tied.get(&ip) {
-            Some(owner) => *owner == circuit,
-            None => self.ties_of(circuit).next().is_none(),
-        }
-    }
-
-    fn ties_of(&self, circuit: u32) -> impl Iterator<Item = Ipv4Addr> + '_ {
-        let all = (circuit, Ipv4Addr::UNSPECIFIED)..=(circuit, Ipv4Addr::BROADCAST);
-        self.ties.range(all).map(|(_, ip)| *ip)
     }
 
     /// The addresses of a circuit, the one that was heard of last at the end.
@@ -238,10 +220,7 @@ impl Server {
 
     /// A circuit has been closed. Its stations stay for their time, and nobody else may claim their addresses.
     pub fn remove_circuit(&mut self, circuit: u32) {
-        for ip in self.ties_of(circuit).collect::<Vec<_>>() {
-            self.tied.remove(&ip);
-            self.ties.remove(&(circuit, ip));
-        }
+        self.ties.forget(circuit);
         let Some(state) = self.circuits.remove(&circuit) else { return };
         self.unknown.remove(&(state.backoff.next(), circuit));
         if self.shares.count(circuit) > 0 {
@@ -322,7 +301,7 @@ impl Server {
     /// Enters or refreshes a station.
     fn enter(&mut self, circuit: u32, end: End, now: Time) -> Claim {
         let Some(ip) = end.ip else { return Claim::Refused };
-        if Some(ip) == self.own.ip || !self.may_have(circuit, ip) {
+        if Some(ip) == self.own.ip || !self.ties.allow(circuit, ip) {
             self.duplicates += 1;
             return Claim::Refused;
         }
