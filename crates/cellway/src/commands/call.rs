@@ -110,7 +110,8 @@ fn say(context: &Context, event: &Event) -> Result<()> {
         Event::PartyDropped { call, party, cause, text } => {
             format!("call {call}: party {party} dropped, cause {cause} ({text})")
         }
-        Event::Order(_) => return Ok(()),
+        // Of no call of this command's.
+        _ => return Ok(()),
     })
 }
 
@@ -190,11 +191,7 @@ pub(crate) fn run_listen(context: &Context, listen: &Listen) -> Result<()> {
                 }
             }
             Event::Released { .. } => released += 1,
-            Event::Alerting { .. }
-            | Event::Connected { .. }
-            | Event::PartyAdded { .. }
-            | Event::PartyDropped { .. }
-            | Event::Order(_) => {}
+            _ => {}
         }
     }
     Ok(())
