@@ -112,7 +112,11 @@ impl Sender {
             if let Some(mut loan) = sender.loan(octets) {
                 let memory = NonNull::from(&mut loan[..octets.max(1)]);
                 let number = loan.into_number();
-                return Ok(Loan::new(memory, slf.clone().into_any().unbind(), Lent::Sender(number, slf.get().returned.clone())));
+                return Ok(Loan::new(
+                    memory,
+                    slf.clone().into_any().unbind(),
+                    Lent::Sender(number, slf.get().returned.clone()),
+                ));
             }
             Self::await_room(slf.py(), sender, octets.max(64), timeout)?;
         }

@@ -7,9 +7,7 @@ use crate::sdu::{Marks, Owner, Sdu};
 use crate::texts::{circuit_of, word};
 use crate::wait::{Locked, Returned, list, lock, timeout, wait};
 use endpoint::segment::Segment;
-use endpoint::{
-    Aal, ChannelId, DataPath, Direction, EndpointConfig, Geometry, OpenOptions, Received, SendError,
-};
+use endpoint::{Aal, ChannelId, DataPath, Direction, EndpointConfig, Geometry, OpenOptions, Received, SendError};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};

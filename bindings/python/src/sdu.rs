@@ -57,13 +57,7 @@ pub(crate) struct Marks {
 
 impl Sdu {
     /// One in its owner's memory.
-    pub(crate) fn in_place(
-        owner: Owner,
-        memory: NonNull<[u8]>,
-        number: u32,
-        marks: Marks,
-        may_change: bool,
-    ) -> Self {
+    pub(crate) fn in_place(owner: Owner, memory: NonNull<[u8]>, number: u32, marks: Marks, may_change: bool) -> Self {
         let state = State { shown: Shown::new(memory), number: Some(number), released: false, _copy: None };
         Sdu::of(owner, state, marks, may_change)
     }
