@@ -1,14 +1,13 @@
-//! Direct circuits: `cellway_direct_...`. Its sending functions use one half of the handle and its receiving functions
-//! the other, so that two threads may have one each.
+//! Direct circuits: `cellway_direct_...`, but for receiving (`direct_receive.rs`). The sending functions use one half of
+//! the handle and the receiving functions the other, so that two threads may have one each.
 
-use crate::arguments::{self, all, all_mut, count, exclusive, text, timeout};
+use crate::arguments::{self, all, count, exclusive, text, timeout};
 use crate::error::{ARGUMENT, Failure, OK, TOO_MANY_HELD, call};
 use crate::options::{DirectOptions, direct_config};
 use crate::types::{Buffer, Loan, SDU_MAY_CHANGE, SDU_SHORT, Sdu};
 use endpoint::direct::layout::INLINE_OCTETS;
 use endpoint::direct::{Direct, Message, Receiver, Sender};
 use std::ffi::{c_char, c_int, c_void};
-use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::ptr::null_mut;
 
 /// Messages that came inside their lines and may be in a program's hands together.
@@ -23,8 +22,8 @@ pub struct DirectHandle {
 
 /// The receiving half, and what of it is in the program's hands.
 #[derive(Debug)]
-struct Receiving {
-    receiver: Receiver,
+pub(crate) struct Receiving {
+    pub(crate) receiver: Receiver,
     /// First blocks of messages in the program's hands; grows to as many as the sender has.
     held: Vec<bool>,
     short: Box<[[u8; INLINE_OCTETS]]>,
@@ -61,7 +60,7 @@ unsafe fn sender<'a>(direct: *mut DirectHandle) -> Result<&'a mut Sender, Failur
 /// # Safety
 /// As [`sender`], of the other half.
 #[inline]
-unsafe fn receiving<'a>(direct: *mut DirectHandle) -> Result<&'a mut Receiving, Failure> {
+pub(crate) unsafe fn receiving<'a>(direct: *mut DirectHandle) -> Result<&'a mut Receiving, Failure> {
     if direct.is_null() {
         return Err(Failure::new(ARGUMENT, "direct is null"));
     }
@@ -94,7 +93,7 @@ impl Receiving {
 
     /// Takes messages that have come, `sdus.len()` at most.
     #[inline]
-    fn take(&mut self, sdus: &mut [Sdu]) -> Result<usize, Failure> {
+    pub(crate) fn take(&mut self, sdus: &mut [Sdu]) -> Result<usize, Failure> {
         let mut taken = 0;
         for place in sdus {
             let Some(slot) = self.short_free.last().copied() else {
@@ -112,7 +111,7 @@ impl Receiving {
 
     /// Gives a message's memory back.
     #[inline]
-    fn release(&mut self, sdu: &mut Sdu) -> Result<(), Failure> {
+    pub(crate) fn release(&mut self, sdu: &mut Sdu) -> Result<(), Failure> {
         let known = !std::mem::replace(&mut sdu.data, null_mut()).is_null();
         let number = sdu.number as usize;
         if known && sdu.flags & SDU_SHORT != 0 && number < SHORT && self.short_free.len() < SHORT {
@@ -326,97 +325,4 @@ pub unsafe extern "C" fn cellway_direct_wait_room(
 ) -> c_int {
     // SAFETY: as the caller promises.
     call(|| Ok(unsafe { sender(direct) }?.wait_room(octets, timeout(timeout_ms))?.into()))
-}
-
-/// `cellway_direct_receive`: waits for an SDU: 1, or 0 if the time passes first. It is the program's until it releases
-/// it.
-///
-/// # Safety
-/// `direct` is a handle, `sdu` a place to write to.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cellway_direct_receive(direct: *mut DirectHandle, sdu: *mut Sdu, timeout_ms: c_int) -> c_int {
-    // SAFETY: as the caller promises.
-    unsafe { cellway_direct_receive_batch(direct, sdu, 1, timeout_ms) }
-}
-
-/// `cellway_direct_receive_batch`: waits for an SDU, then takes up to `n` that have come; gives how many, 0 if the time
-/// passes first. Each is the program's until it releases it.
-///
-/// # Safety
-/// `direct` is a handle, `sdus` points to `n` places to write to.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cellway_direct_receive_batch(
-    direct: *mut DirectHandle,
-    sdus: *mut Sdu,
-    n: usize,
-    timeout_ms: c_int,
-) -> c_int {
-    call(|| {
-        // SAFETY: as the caller promises.
-        let (receiving, sdus) = unsafe { (receiving(direct)?, all_mut(sdus, n, "sdus")?) };
-        if !receiving.receiver.await_message(timeout(timeout_ms))? {
-            return Ok(0);
-        }
-        Ok(count(receiving.take(sdus)?))
-    })
-}
-
-/// `cellway_direct_release`: gives an SDU's memory back to the sender. Never blocks.
-///
-/// # Safety
-/// `direct` is a handle, `sdu` an SDU of it.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cellway_direct_release(direct: *mut DirectHandle, sdu: *mut Sdu) -> c_int {
-    // SAFETY: as the caller promises.
-    unsafe { cellway_direct_release_batch(direct, sdu, 1) }
-}
-
-/// `cellway_direct_release_batch`: gives the memory of `n` SDUs back. Never blocks.
-///
-/// # Safety
-/// `direct` is a handle, `sdus` points to `n` SDUs of it.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cellway_direct_release_batch(direct: *mut DirectHandle, sdus: *mut Sdu, n: usize) -> c_int {
-    call(|| {
-        // SAFETY: as the caller promises.
-        let (receiving, sdus) = unsafe { (receiving(direct)?, all_mut(sdus, n, "sdus")?) };
-        sdus.iter_mut().try_for_each(|sdu| receiving.release(sdu))?;
-        Ok(OK)
-    })
-}
-
-/// `cellway_direct_fd`: the descriptor for a poll of the program's own. Never blocks.
-///
-/// # Safety
-/// `direct` is a handle.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cellway_direct_fd(direct: *mut DirectHandle) -> c_int {
-    // SAFETY: as the caller promises.
-    call(|| Ok(unsafe { receiving(direct) }?.receiver.as_fd().as_raw_fd()))
-}
-
-/// `cellway_direct_arm`: before such a poll. Receive once more after it. Never blocks.
-///
-/// # Safety
-/// `direct` is a handle.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cellway_direct_arm(direct: *mut DirectHandle) -> c_int {
-    call(|| {
-        // SAFETY: as the caller promises.
-        unsafe { receiving(direct) }?.receiver.arm();
-        Ok(OK)
-    })
-}
-
-/// `cellway_direct_disarm`: after such a poll. Never blocks.
-///
-/// # Safety
-/// `direct` is a handle.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cellway_direct_disarm(direct: *mut DirectHandle) -> c_int {
-    call(|| {
-        // SAFETY: as the caller promises.
-        unsafe { receiving(direct) }?.receiver.disarm()?;
-        Ok(OK)
-    })
 }

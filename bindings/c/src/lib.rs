@@ -12,6 +12,7 @@ mod arguments;
 mod batch;
 mod calls;
 mod direct;
+mod direct_receive;
 mod endpoints;
 mod error;
 mod options;

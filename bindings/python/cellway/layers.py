@@ -1,4 +1,7 @@
-"""Scapy layers for cells (I.361), AAL5 CPCS-PDUs (I.363.5) and OAM cells (I.610). Needs scapy (`pip install cellway[scapy]`)."""
+"""Scapy layers for cells (I.361), AAL5 CPCS-PDUs (I.363.5) and OAM cells (I.610).
+
+Needs scapy: `pip install cellway[scapy]`.
+"""
 
 from collections.abc import Iterable, Iterator
 
@@ -9,7 +12,14 @@ from .capture import Record
 
 __all__ = ["AAL5", "ATM", "OAM", "cells_of", "crc10", "crc32", "hec", "packet", "pdus_of"]
 
-_PTI = {0: "user", 1: "user, last", 2: "user, congestion", 3: "user, congestion, last", 4: "OAM segment", 5: "OAM end to end"}
+_PTI = {
+    0: "user",
+    1: "user, last",
+    2: "user, congestion",
+    3: "user, congestion, last",
+    4: "OAM segment",
+    5: "OAM end to end",
+}
 _OAM_TYPES = {1: "fault management", 2: "performance management", 8: "activation", 15: "system management"}
 
 

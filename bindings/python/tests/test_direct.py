@@ -1,4 +1,4 @@
-"""Direct circuits, buffers, asyncio, captures and layers: what needs no service. `python3 -m unittest` in the folder."""
+"""Direct circuits, buffers, asyncio, captures and layers: what needs no service."""
 
 import asyncio
 import gc

@@ -1,4 +1,4 @@
-"""With a service: `CELLWAY_SOCKET` names its socket, whose network is examples/two-hosts.toml. Run by `bindings/tests`."""
+"""With a service: `CELLWAY_SOCKET` names its socket; its network is examples/two-hosts.toml."""
 
 import asyncio
 import os

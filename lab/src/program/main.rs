@@ -13,7 +13,7 @@ mod ttcp;
 
 use anyhow::Result;
 use cellway::context::Context;
-use cellway::{client, output};
+use cellway::output;
 use clap::{CommandFactory, Parser, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -204,7 +204,6 @@ fn link(add: &Add, stations: impl FnOnce() -> Result<Stations>) -> Result<Link> 
         queue_cells: add.queue_cells,
         faults: add.faults.clone(),
         atmtcp: None,
-        pseudowire: None,
         peer_circuits_to: add.peer_circuits_to.clone(),
         cells_tcp: None,
         tls,
