@@ -387,8 +387,8 @@ impl Client {
                         "a segment that may be mapped again is not lent: do not ask for the feature `remap`".into()
                     );
                 }
-                let (segment, fd) =
-                    self.segment.as_ref().ok_or("lend the endpoint before anything else is asked of it")?;
+                let late = || Refused::new(Refusal::Invalid, "lend the endpoint before anything else is asked of it");
+                let (segment, fd) = self.segment.as_ref().ok_or_else(late)?;
                 let lent = Lent::new(*segment.geometry(), fd.try_clone().map_err(|e| e.to_string())?);
                 let lent = engine.with(move |core| {
                     let host = core.network.node_mut::<crate::HostInterface>(node).ok_or("the host is gone")?;
