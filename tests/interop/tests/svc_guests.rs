@@ -174,9 +174,9 @@ fn call_each_other(way: &Way) {
     let mut capture = Command::new(&cellway);
     capture.arg("capture").arg("--socket").arg(&socket);
     let capture = Signalled::start(capture, "guest1 - s1:1", folder.path().join("link.pcapng")).unwrap();
-    let begin = Instant::now();
+    let asked = Instant::now();
     let alpha = loop {
-        assert!(begin.elapsed() < LIMIT, "alpha has no address");
+        assert!(asked.elapsed() < LIMIT, "alpha has no address");
         let known = daemon.controller().calls().with(|exchange, _| exchange.addresses("alpha")).unwrap();
         if let Some(address) = known.first() {
             break *address;
