@@ -57,10 +57,9 @@ fn crosses(net: &Net) {
     assert!(sent.status.success(), "{}", String::from_utf8_lossy(&sent.stderr));
     assert!(receiver.0.wait().unwrap().success());
     assert!(std::fs::read_to_string(net.folder.path().join("got")).unwrap().contains("hello"));
-    let path = serde_json::to_string(&net.done(&["trace", "r1", "100.101"])).unwrap();
-    for label in ["100.101", "100.150", "100.50", "100.201"] {
-        assert!(path.contains(label), "{label}: {path}");
-    }
+    let list = net.done(&["circuit", "list"]);
+    let way = ["r1:0 - A:1 100.101", "A:3 - B:2 100.150", "B:3 - C:3 100.50", "C:1 - r2:0 100.201"];
+    assert_eq!(list[0]["way"], serde_json::json!(way), "{list}");
 }
 
 #[test]
@@ -152,4 +151,18 @@ fn a_name_stands_for_an_address_of_the_network_or_of_hosts_atm() {
     let output = typed(&["call", "alpha", "line"]);
     let says = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.code() == Some(2) && says.contains("0.99 is a circuit"), "{says}");
+}
+
+#[test]
+fn a_host_and_a_switch_are_renamed_and_their_circuit_stays() {
+    let net = Net::up(WAIT, &format!("{EXERCISE}[[circuit]]\nends = [\"r1 0.100\", \"r2 0.100\"]\n"));
+    let name = || net.done(&["circuit", "list"])[0]["name"].as_str().unwrap().to_owned();
+    let before = name();
+    net.done(&["rename", "r1", "paris"]);
+    net.done(&["rename", "B", "middle"]);
+    assert_eq!(name(), before.replace("r1", "paris"));
+    assert_eq!(net.done(&["ping", "paris", "0.100", "--count", "1"])["received"], 1);
+    let way = net.done(&["circuit", "list"])[0]["way"].to_string();
+    assert!(way.contains("middle:") && !way.contains("B:"), "{way}");
+    assert!(!net.run(&["rename", "paris", "r2"]).status.success(), "the name is taken");
 }

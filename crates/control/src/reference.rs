@@ -289,7 +289,7 @@ mod tests {
         for row in [
             "## `[[link]]`",
             "## `[host.NAME]`",
-            "| `delay_us` | integer, 0 or more | `0` |",
+            "| `delay_us` | [TimeText](#timetext) | `0` |",
             "| `ends` | 2 times string |  |",
             "| `tls` | [LinkTls](#linktls) | none |",
             "### LinkTls",

@@ -25,9 +25,12 @@ use std::fs::File;
 use std::io::{ErrorKind, Read as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 use stored::Stored;
 
 const LOCK: &str = "lock";
+/// So long a process that a daemon has just started, or left behind, may have the lock's descriptor before it closes it.
+const LOCK_PATIENCE: Duration = Duration::from_millis(500);
 const NEW: &str = "state.new";
 const CURRENT: &str = "state.json";
 const BEFORE: &str = "state.1.json";
@@ -211,7 +214,13 @@ impl StateFolder {
 /// The lock, for as long as the file is open. Who has it writes so into the file once the folder can be used.
 fn lock(folder: &OwnedFd) -> Result<File> {
     let file = folder::file_in(folder, LOCK, OFlags::CREATE | OFlags::RDWR).context(LOCK)?.context(LOCK)?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+    let begun = Instant::now();
+    let mut locked = flock(&file, FlockOperation::NonBlockingLockExclusive);
+    while locked == Err(Errno::WOULDBLOCK) && begun.elapsed() < LOCK_PATIENCE {
+        std::thread::sleep(LOCK_PATIENCE / 50);
+        locked = flock(&file, FlockOperation::NonBlockingLockExclusive);
+    }
+    match locked {
         Ok(()) => {}
         Err(Errno::WOULDBLOCK) => {
             let mut text = String::new();

@@ -197,7 +197,7 @@ host = «"d"»
             "circuit \"x\"",
             "16 to 1048576",
             "0 to 1",
-            "socket address",
+            "an IP address and a port, or localhost:PORT",
             "leads outside",
             "two ends at least",
             "write aal5, aal0 or aal34",

@@ -164,13 +164,13 @@ const ADAPTERS: &[Crate] = &[
 
 const BINDINGS: &[Crate] = &[
     Crate {
-        name: "cellway-c",
+        name: "c",
         contents: "the C library, `libcellway.so.0`: opaque handles, loans, batches, codes (`c/`). Its header is written by hand, \
                    its symbols have versions",
         uses: &["endpoint"],
     },
     Crate {
-        name: "cellway-python",
+        name: "python",
         contents: "the Python module (`python/`): objects with the buffer protocol; in Python itself asyncio, the control client \
                    of the protocol's schema, captures, scapy layers",
         uses: &["endpoint"],

@@ -6,6 +6,11 @@ use std::path::{Path, PathBuf};
 /// Above this a file has more than one reason to exist.
 const MAX_LINES: usize = 700;
 
+/// Above this a function of the product or of an adapter does more than one thing.
+const MAX_FUNCTION_LINES: usize = 100;
+/// Longer ones, each a dispatch over all requests, that are to be divided.
+const LONG_FUNCTIONS: &[&str] = &["crates/host/src/service.rs serve", "crates/host/src/service/client.rs serve"];
+
 /// Where unsafe code lives (rings, vector kernels, system-call shells, borders to other languages): every other crate forbids it.
 const UNSAFE_HOMES: &[&str] =
     &["crates/sar/", "crates/endpoint/", "crates/host/", "crates/compat/", "bindings/c/", "bindings/python/"];
@@ -52,6 +57,41 @@ fn sources() -> impl Iterator<Item = (String, String)> {
         let name = path.strip_prefix(&root).unwrap().display().to_string();
         (name, fs::read_to_string(path).unwrap())
     })
+}
+
+/// The functions of a formatted source, with their lines: each ends with a brace under its first letter.
+fn functions(text: &str) -> Vec<(String, usize)> {
+    let lines: Vec<&str> = text.lines().collect();
+    let of_line = |(at, line): (usize, &&str)| {
+        let start = line.trim_start();
+        let head = start.split('(').next().unwrap_or_default();
+        let name = head.split_once("fn ")?.1.split('<').next()?.to_owned();
+        let is_function = head.split_once("fn ")?.0.split_whitespace().all(|word| {
+            ["pub", "const", "unsafe", "async", "extern", "\"C\""].contains(&word) || word.starts_with("pub(")
+        });
+        let end = format!("{}}}", &line[..line.len() - start.len()]);
+        let length = lines[at..].iter().position(|line| **line == end)? + 1;
+        is_function.then_some((name, length))
+    };
+    lines.iter().enumerate().filter_map(of_line).collect()
+}
+
+#[test]
+fn no_function_of_the_product_does_more_than_one_thing() {
+    let shipped = |name: &str| {
+        (name.starts_with("crates/") || name.starts_with("adapters/"))
+            && name.contains("/src/")
+            && !name.contains("test")
+    };
+    let mut long: Vec<String> = Vec::new();
+    for (name, text) in sources().filter(|(name, _)| shipped(name)) {
+        let lengths = functions(&text).into_iter().filter(|(_, lines)| *lines > MAX_FUNCTION_LINES);
+        long.extend(lengths.map(|(function, _)| format!("{name} {function}")));
+    }
+    long.sort();
+    assert_eq!(long, LONG_FUNCTIONS);
+    let planted = format!("impl A {{\n    pub fn long(&self) {{\n{}    }}\n}}\n", "        a();\n".repeat(99));
+    assert_eq!(functions(&planted), [("long".to_owned(), 101)]);
 }
 
 #[test]

@@ -12,8 +12,8 @@ use std::path::PathBuf;
 /// No more of a file is read.
 const MAX_OCTETS: u64 = 64 << 20;
 
-/// Make a description of other software's files: the ATM switches of a GNS3 project (.gns3) or of a dynagen file (.net),
-/// or a site's atmsigd.conf, hosts.atm and lecs.conf, of which several may be given. No service is asked
+/// Make a description of other software's files: the ATM switches of a GNS3 project (.gns3) or of a dynagen file (.net).
+/// Or of a site's atmsigd.conf, hosts.atm and lecs.conf, of which several may be given. No service is asked
 #[derive(Debug, Args)]
 pub(crate) struct Import {
     /// The files

@@ -208,7 +208,7 @@ pub const ROWS: &[Row] = &[
     ),
     text("completions", &["bash"], Itself, Err("it prints a constant")),
     text("schema", &[], Itself, Ok(&["--markdown", "{dir}/none/there"])),
-    text("man", &["circuit", "add"], Itself, Ok(&["circuit", "no-such-command"])),
+    text("man", &["circuit", "add"], Itself, Err("a page that is not there is wrong usage")),
 ];
 
 /// Commands whose data go to a full disk.

@@ -47,6 +47,8 @@ impl<'a> Pair<'a> {
         let (was, is) = (forms(self.roots[0], old), forms(self.roots[1], new));
         for (form, schema) in &was {
             match is.get(form) {
+                // Nothing is nothing, whatever else the value may be.
+                Some(_) if form == "null" => {}
                 Some(now) => self.same_form(schema, now, at),
                 // A value that is always there now is what old programs can read.
                 None if form == "null" && self.from == From::Service => {}
