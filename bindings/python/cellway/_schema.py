@@ -54,36 +54,44 @@ Circuit = TypedDict('Circuit', {
     'aal': 'NotRequired[str]',
     'back': 'NotRequired[Traffic | None]',
     'category': 'NotRequired[str]',
-    'cdvt_us': 'NotRequired[int]',
+    'cdvt_us': 'NotRequired[TimeText]',
     'conformance': 'NotRequired[str | None]',
     'discard': 'NotRequired[str]',
     'ends': 'list[str]',
     'flow': 'NotRequired[str]',
     'low_latency': 'NotRequired[bool]',
-    'max_cdv_us': 'NotRequired[int | None]',
-    'max_ctd_us': 'NotRequired[int | None]',
+    'max_cdv_us': 'NotRequired[TimeText | None]',
+    'max_ctd_us': 'NotRequired[TimeText | None]',
     'mbs': 'NotRequired[int | None]',
-    'mcr': 'NotRequired[str | None]',
+    'mcr': 'NotRequired[RateText | None]',
     'mfs': 'NotRequired[int | None]',
     'oam': 'NotRequired[Oam]',
     'one_way': 'NotRequired[bool]',
-    'pcr': 'NotRequired[str | None]',
-    'scr': 'NotRequired[str | None]',
+    'pcr': 'NotRequired[RateText | None]',
+    'scr': 'NotRequired[RateText | None]',
+    'via': 'NotRequired[list[str]]',
 })
 """`[[circuit]]`"""
+
+Inject = TypedDict('Inject', {
+    'from': 'NotRequired[str | None]',
+    'link': 'str',
+})
+"""Where cells are to be put on a link."""
 
 Link = TypedDict('Link', {
     'atmtcp': 'NotRequired[str | None]',
     'carries': 'NotRequired[str]',
-    'cdvt_us': 'NotRequired[int | None]',
+    'cdvt_us': 'NotRequired[TimeText | None]',
     'cells_tcp': 'NotRequired[str | None]',
     'cells_udp': 'NotRequired[Udp | None]',
-    'delay_us': 'NotRequired[int]',
+    'delay_us': 'NotRequired[TimeText]',
     'enabled': 'NotRequired[bool]',
     'ends': 'list[str]',
     'faults': 'NotRequired[LinkFaults | None]',
     'follows': 'NotRequired[str | None]',
     'peer_circuits_to': 'NotRequired[str | None]',
+    'pseudowire': 'NotRequired[Pseudowire | None]',
     'queue_cells': 'NotRequired[int]',
     'rate': 'NotRequired[str]',
     'real': 'NotRequired[str | None]',
@@ -147,6 +155,20 @@ OamSubjectVariant2 = TypedDict('OamSubjectVariant2', {
 OamSubjectVariant2Monitoring = TypedDict('OamSubjectVariant2Monitoring', {
     'block': 'int',
 })
+
+Pseudowire = TypedDict('Pseudowire', {
+    'circuit': 'NotRequired[str | None]',
+    'control_word': 'NotRequired[bool]',
+    'label_in': 'int',
+    'label_out': 'int',
+    'local': 'str',
+    'mode': 'NotRequired[str]',
+    'peer': 'str',
+})
+"""`pseudowire = { ... }` of a link."""
+
+RateText: TypeAlias = 'str | float'
+"""A rate of circuits: cells each second, or a text."""
 
 SessionRequest: TypeAlias = "SessionRequestVariant1 | SessionRequestVariant2 | SessionRequestVariant3 | SessionRequestVariant4 | SessionRequestVariant5 | SessionRequestVariant6 | SessionRequestVariant7 | SessionRequestVariant8 | Literal['wait'] | Literal['next'] | SessionRequestVariant11 | Literal['list'] | SessionRequestVariant13 | SessionRequestVariant14 | SessionRequestVariant15 | SessionRequestVariant16"
 """What an application asks."""
@@ -345,19 +367,22 @@ SignallingReportVariant4Closed = TypedDict('SignallingReportVariant4Closed', {
     'socket': 'int',
 })
 
+TimeText: TypeAlias = 'int | str'
+"""A time: a number in the key's unit, or a text."""
+
 Traffic = TypedDict('Traffic', {
     'category': 'NotRequired[str]',
-    'cdvt_us': 'NotRequired[int]',
+    'cdvt_us': 'NotRequired[TimeText]',
     'conformance': 'NotRequired[str | None]',
     'discard': 'NotRequired[str]',
     'low_latency': 'NotRequired[bool]',
-    'max_cdv_us': 'NotRequired[int | None]',
-    'max_ctd_us': 'NotRequired[int | None]',
+    'max_cdv_us': 'NotRequired[TimeText | None]',
+    'max_ctd_us': 'NotRequired[TimeText | None]',
     'mbs': 'NotRequired[int | None]',
-    'mcr': 'NotRequired[str | None]',
+    'mcr': 'NotRequired[RateText | None]',
     'mfs': 'NotRequired[int | None]',
-    'pcr': 'NotRequired[str | None]',
-    'scr': 'NotRequired[str | None]',
+    'pcr': 'NotRequired[RateText | None]',
+    'scr': 'NotRequired[RateText | None]',
 })
 """`back = { ... }` of `[[circuit]]`; the same keys stand in `[[circuit]]` for the direction from the first end."""
 
@@ -1140,6 +1165,16 @@ Exported = TypedDict('Exported', {
 })
 """A network as a description."""
 
+Injected = TypedDict('Injected', {
+    'cells': 'int',
+    'corrected': 'int',
+    'from': 'str',
+    'header_errors': 'int',
+    'link': 'str',
+    'taken': 'int',
+})
+"""Cells were put on a link."""
+
 OamStatus = TypedDict('OamStatus', {
     'alarms': 'list[AlarmStatus]',
     'circuit': 'str',
@@ -1285,6 +1320,12 @@ SetLinkAnswer = TypedDict('SetLinkAnswer', {
 })
 """A link was taken down, or up again."""
 
+RenameAnswer = TypedDict('RenameAnswer', {
+    'done': 'bool',
+    'not_kept': 'NotRequired[str | None]',
+})
+"""It is done, and there is nothing to say of it."""
+
 PathAnswer = TypedDict('PathAnswer', {
     'back': 'list[PathPoint]',
     'call': 'bool',
@@ -1323,6 +1364,16 @@ OamAskAnswer = TypedDict('OamAskAnswer', {
     'not_kept': 'NotRequired[str | None]',
 })
 """It is done, and there is nothing to say of it."""
+
+InjectAnswer = TypedDict('InjectAnswer', {
+    'cells': 'int',
+    'corrected': 'int',
+    'from': 'str',
+    'header_errors': 'int',
+    'link': 'str',
+    'taken': 'int',
+})
+"""Cells were put on a link."""
 
 ApplyAnswer = TypedDict('ApplyAnswer', {
     'added': 'int',
@@ -1426,6 +1477,10 @@ class Requests:
         """Take a link down, or up again."""
         return self._ask({'set_link': _given({'name': name, 'up': up})}, expect)
 
+    def rename(self, *, from_: str, to: str, expect: int | None = None) -> Done:
+        """Give a host or switch another name. What passes is not interrupted."""
+        return self._ask({'rename': _given({'from': from_, 'to': to})}, expect)
+
     def path(self, *, circuit: str, host: str, expect: int | None = None) -> PathStatus:
         """Where a circuit leads from a host, who has its far ends open, and what has been dropped on it. Whoever may open the circuit may ask."""
         return self._ask({'path': _given({'circuit': circuit, 'host': host})}, expect)
@@ -1445,6 +1500,10 @@ class Requests:
     def oam_ask(self, value: OamAsk, *, expect: int | None = None) -> Done:
         """Ask the other end of a circuit to begin or end continuity check or monitoring; what comes of it is in `oam`."""
         return self._ask({'oam_ask': value}, expect)
+
+    def inject(self, value: Inject, *, expect: int | None = None) -> Injected:
+        """Put cells on a link: 53 octets each, in a sealed memory file that comes along."""
+        return self._ask({'inject': value}, expect)
 
     def apply(self, *, dry_run: bool, folder: str, name: str, text: str, allow_empty: bool | None = None, confirm_seconds: int | None | None = None, exact: bool | None = None, expect: int | None = None) -> Applied:
         """Make the network what a description says."""

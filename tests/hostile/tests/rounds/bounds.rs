@@ -168,6 +168,8 @@ const NO_BOUNDS: &[(&str, &str)] = &[
     ("desk.*.devices.*.chip", "the number of a chip"),
     ("allow[].users[]", "the number of a user"),
     ("allow[].groups[]", "the number of a group"),
+    ("link[].pseudowire.label_in", "a label of MPLS: no table is as large, and the far end is made as any other"),
+    ("link[].pseudowire.label_out", "the same"),
     ("interface.*.mtu", "a device of the system has it, which is made, and exchanged, as any far end of a link"),
 ];
 
