@@ -30,7 +30,7 @@ struct Waits {
 }
 
 impl Waits {
-    fn in_function<'a>(&mut self, name: &syn::Ident, block: &'a syn::Block) {
+    fn in_function(&mut self, name: &syn::Ident, block: &syn::Block) {
         self.functions.push(name.to_string());
         let around = std::mem::take(&mut self.bounded);
         self.visit_block(block);
