@@ -1,6 +1,6 @@
 //! What happens to an SDU while its receiver is slow, has stopped, is dead or is hostile: one table.
 //!
-//! The table is data. A test runs each of its cells in virtual time ([`tests`]) and compares the outcome, the counter
+//! The table is data. A test runs each of its cells in virtual time (`tests`) and compares the outcome, the counter
 //! and the time bound. `docs/events.md` shows the same table, which that test prints.
 
 #[cfg(test)]

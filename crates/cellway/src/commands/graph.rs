@@ -23,8 +23,7 @@ use std::time::Duration;
 /// Of a running network each link has the cells that arrive from its first end and from its second, each second. It is
 /// green if cells pass, yellow if any are dropped, red and dashed if it is down. Stations with an alarm are red.
 ///
-///     cellway graph > net.svg
-///     cellway graph --format dot | dot -Tpdf > net.pdf
+/// `cellway graph > net.svg` draws it, and `cellway graph --format dot | dot -Tpdf > net.pdf` has graphviz draw it.
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Graph {
