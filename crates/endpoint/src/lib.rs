@@ -122,6 +122,7 @@ pub use layout::Geometry;
 #[cfg(not(loom))]
 #[doc(hidden)]
 pub use service::own_socket;
+#[cfg(not(loom))]
 pub use service::{SOCKET_VARIABLE, Service, default_socket};
 #[cfg(not(loom))]
 pub use view::{Changed, Guarantee};
