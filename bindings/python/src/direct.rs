@@ -2,7 +2,7 @@
 
 use crate::error::{Full, of_gone, of_send, of_service};
 use crate::loan::{Lent, Loan};
-use crate::memory::with_octets;
+use crate::memory::{send_each, with_octets};
 use crate::receiver::Receiver;
 use crate::texts::circuit_of;
 use crate::wait::{Locked, Returned, list, lock, timeout, wait};
@@ -83,21 +83,9 @@ impl Sender {
     fn send_batch(&self, data: Vec<Bound<'_, PyAny>>) -> PyResult<usize> {
         let mut inner = self.inner()?;
         let sender = inner.get()?;
-        let mut sent = 0;
-        let mut result = Ok(());
-        for one in &data {
-            match with_octets(one, |octets| sender.post_copy(octets)) {
-                Ok(Ok(())) => sent += 1,
-                Ok(Err(SendError::Full)) => break,
-                Ok(Err(e)) => result = Err(of_send(e)),
-                Err(e) => result = Err(e),
-            }
-            if result.is_err() {
-                break;
-            }
-        }
+        let sent = send_each(&data, |octets| sender.post_copy(octets));
         sender.ring_bell();
-        if sent == 0 { result.map(|()| 0) } else { Ok(sent) }
+        sent
     }
 
     /// Memory of `octets` octets and more, to fill and send. Waits for it, for `timeout` seconds at most; then `Full`.

@@ -2,7 +2,7 @@
 
 use crate::error::{Full, of_send, of_service};
 use crate::loan::{Lent, Loan};
-use crate::memory::with_octets;
+use crate::memory::{send_each, with_octets};
 use crate::sdu::{Marks, Owner, Sdu};
 use crate::texts::{circuit_of, word};
 use crate::wait::{Locked, Returned, list, lock, timeout, wait};
@@ -163,21 +163,9 @@ impl Endpoint {
     fn send_batch(&self, channel: u32, data: Vec<Bound<'_, PyAny>>) -> PyResult<usize> {
         let mut inner = self.inner()?;
         let endpoint = inner.get()?;
-        let mut sent = 0;
-        let mut result = Ok(());
-        for one in &data {
-            match with_octets(one, |octets| enqueue(endpoint, channel, octets)) {
-                Ok(Ok(())) => sent += 1,
-                Ok(Err(SendError::Full)) => break,
-                Ok(Err(e)) => result = Err(of_send(e)),
-                Err(e) => result = Err(e),
-            }
-            if result.is_err() {
-                break;
-            }
-        }
+        let sent = send_each(&data, |octets| enqueue(endpoint, channel, octets));
         endpoint.flush();
-        if sent == 0 { result.map(|()| 0) } else { Ok(sent) }
+        sent
     }
 
     /// A buffer to fill and send. Waits for one, for `timeout` seconds at most; then `Full`.

@@ -1,5 +1,7 @@
 //! Python's buffer protocol: octets that a program passes, and memory that it is given.
 
+use crate::error::of_send;
+use endpoint::SendError;
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
@@ -23,6 +25,26 @@ pub(crate) fn with_octets<T>(data: &Bound<'_, PyAny>, f: impl FnOnce(&[u8]) -> T
     // SAFETY: the exporter keeps so many octets there until the buffer is dropped, after this. The interpreter's lock is
     // held, so no Python code writes them meanwhile.
     Ok(f(unsafe { std::slice::from_raw_parts(at.as_ptr(), n) }))
+}
+
+/// Sends one after another until there is no room; gives how many have gone. What is wrong with the first one is an error, with a
+/// later one an end: those before it have gone.
+pub(crate) fn send_each(
+    data: &[Bound<'_, PyAny>],
+    mut send: impl FnMut(&[u8]) -> Result<(), SendError>,
+) -> PyResult<usize> {
+    for (sent, one) in data.iter().enumerate() {
+        let went = with_octets(one, &mut send).and_then(|result| match result {
+            Err(SendError::Full) => Ok(false),
+            result => result.map(|()| true).map_err(of_send),
+        });
+        match went {
+            Ok(true) => {}
+            Ok(false) => return Ok(sent),
+            Err(e) => return if sent == 0 { Err(e) } else { Ok(sent) },
+        }
+    }
+    Ok(data.len())
 }
 
 /// Memory that objects show, and how many views of it there are.
