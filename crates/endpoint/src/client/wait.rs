@@ -51,10 +51,7 @@ impl Endpoint {
     #[inline(always)]
     pub(super) fn take_received(&mut self) -> bool {
         if !self.receive.pop_into(&mut self.taken) {
-            let news = self.publish_free();
-            if self.borrowed.is_any() {
-                self.say_what_came_back(news);
-            }
+            self.publish_free();
             return false;
         }
         if self.receive.head() & (self.receive_quarter - 1) == 0 {
@@ -63,24 +60,21 @@ impl Endpoint {
         true
     }
 
-    /// Lets the host see which buffers are its again; whether there were any that it had not seen.
+    /// Lets the host see which buffers are its again. A sender may wait for what it has lent, and the host sleep until it
+    /// comes back: also to who looks again and again, and never sleeps.
     #[inline]
-    fn publish_free(&mut self) -> bool {
+    fn publish_free(&mut self) {
         if !self.borrowed.late.is_empty() {
             self.give_late();
         }
-        self.free.publish()
-    }
-
-    /// A sender may wait for what it has lent, and the host sleep until it comes back: also to who looks again and again
-    /// and never sleeps.
-    #[inline]
-    fn say_what_came_back(&self, news: bool) {
-        if news {
-            // The index must be visible before the flag is read, as in `wake_host_if_asleep`.
-            fence(Ordering::SeqCst);
+        let news = self.free.publish();
+        if self.borrowed.is_any() {
+            if news {
+                // The index must be visible before the flag is read, as in `wake_host_if_asleep`.
+                fence(Ordering::SeqCst);
+            }
+            self.say_caught_up();
         }
-        self.say_caught_up();
     }
 
     /// Waits for an SDU; `None` if `timeout` passes first. Spins or yields a little, then sleeps ([`crate::waiting`]).
